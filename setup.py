@@ -54,8 +54,7 @@ COMPILED = [
     Extension(
         "cordwood.registry.rows.row_encoder",
         ["src/cordwood/registry/rows/row_encoder.py"],
-        depends=["src/cordwood/registry/rows/row_encoder.pxd"]
-        + [f"src/cordwood/wire/{each}.pxd" for each in WIRE],
+        depends=["src/cordwood/registry/rows/row_encoder.pxd"] + [f"src/cordwood/wire/{each}.pxd" for each in WIRE],
         extra_compile_args=["-fwrapv"],
     ),
     *(

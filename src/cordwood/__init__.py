@@ -4,13 +4,13 @@
 >>> with Producer(bootstrap_servers="localhost:9092") as producer:
 ...     producer.send("orders", "first")
 
-Here are the clients for threads; `cordwood.aio` has those for asyncio. See docs/client.md. Nothing is imported before
-it is asked for, not even typing, because the start of a node and of each command counts it.
+This package exports the clients for threads; `cordwood.aio` has those for asyncio. See docs/client.md. Everything is
+imported on first use, even typing, to keep the start of nodes and commands fast.
 """
 
 __version__ = "0.1.0"
 
-# As typing's, which type checkers know by its name.
+# Like typing's, which type checkers recognise by its name.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cordwood.client.admin.acls import Acl, AclFilter, AclOperation, AclPermission, AclResourceType, PatternType
@@ -294,7 +294,7 @@ __all__ = [
 ]
 
 
-# Behind this, type checkers would take any name for one that is there.
+# Type checkers would otherwise accept any name.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:

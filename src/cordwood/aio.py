@@ -1,4 +1,4 @@
-"""The clients for asyncio, by the names that `cordwood` has for threads.
+"""The clients for asyncio, with the same names as those for threads in `cordwood`.
 
 >>> from cordwood.aio import Consumer, Producer
 >>> async with Producer(bootstrap_servers="localhost:9092") as producer:
@@ -45,7 +45,7 @@ class Producer(_Producer):
 
 
 class Consumer(_Consumer):
-    """Reads records, of topics that its group hands out, or of partitions that it is given by `assign`.
+    """Reads records of topics assigned by its group, or of partitions assigned manually with `assign`.
 
     >>> async with Consumer("orders", bootstrap_servers="localhost:9092", group_id="billing") as consumer:
     ...     async for record in consumer:

@@ -1,5 +1,4 @@
-"""A node: a process with the controller role, or with the controller and the broker role, from its configuration to a
-clean stop.
+"""A node: a process with the controller role, the broker role, or both, from its configuration to a clean stop.
 
     node = await Node.start(
         config, network=SocketNetwork(), clock=SystemClock(), random=SeededRandom(), open_disk=LocalDisk
@@ -8,7 +7,7 @@ clean stop.
     await node.stopped.wait()           # only if a disk fails that it cannot be without: `failure` says which
     await node.stop()
 
-Everything that it touches of the world is handed in: the simulator runs this very code.
+All access to the outside world is passed in: the simulator runs the same code.
 """
 
 from __future__ import annotations
@@ -61,12 +60,12 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Only where share groups were used.
+# Present only if share groups were used.
 SHARE_STATE_TOPIC = "__share_group_state"
 
 
 class Halt:
-    """Why a node cannot go on, once it cannot. `stopped` is set then."""
+    """The reason why a node cannot continue, once there is one. `stopped` is set then."""
 
     def __init__(self, stopped: asyncio.Event) -> None:
         self.failure: Exception | None = None
@@ -74,8 +73,8 @@ class Halt:
         self._failed = asyncio.Event()
 
     def fail(self, error: Exception) -> None:
-        """A node without its metadata log, or without any log directory, cannot go on; nor can one whose metadata
-        contradicts that of the quorum."""
+        """Records the failure of the metadata log, of the last log directory, or of metadata that contradicts the
+        quorum's."""
         if self.failure is None:
             self.failure = error
             _log.critical("Fatal error, shutting down: %s", error)
@@ -83,8 +82,8 @@ class Halt:
             self.stopped.set()
 
     async def unless_failed(self, starting: Coroutine[Any, Any, T]) -> T:
-        """Awaits `starting`, but no longer than the node can go on: it may wait for what a failed node never does.
-        Raises the failure."""
+        """Awaits `starting`, but raises a failure of the node as soon as it happens: the start may wait for something
+        that a failed node never does."""
         loop = asyncio.get_running_loop()
         start, failing = loop.create_task(starting), loop.create_task(self._failed.wait())
         try:
@@ -118,10 +117,10 @@ class Node:
         broker_role: BrokerRole | None,
     ) -> None:
         self.config = config
-        # As process.roles has it: one of them may be None.
+        # As in process.roles: one of them may be None.
         self.controller_role = controller_role
         self.broker_role = broker_role
-        # Where each listener is reached, by its name.
+        # The address of each listener, by its name.
         self.addresses: dict[str, Address] = {
             name: address
             for role in (broker_role, controller_role)
@@ -151,9 +150,9 @@ class Node:
         stopped: asyncio.Event | None = None,
         watch_quorum: Callable[[Member], None] = lambda _member: None,
     ) -> Node:
-        """Returns a node that takes requests, and measures them with `measures`. Raises `CannotStart`, `CannotListen`,
-        `TlsError`, `DiskError`. `stopped` is set when the node cannot go on. `watch_quorum` is given the node's member
-        of the metadata quorum before that takes part: it may lead long before the node has started."""
+        """Returns a node that serves requests, and measures them with `measures`. Raises `CannotStart`, `CannotListen`,
+        `TlsError`, `DiskError`. `stopped` is set when the node cannot continue. `watch_quorum` gets the node's member
+        of the metadata quorum before that participates: it may lead long before the node has started."""
         opened: list[Disk] = []
 
         def open_and_note(root: str) -> Disk:
@@ -169,7 +168,7 @@ class Node:
                 )
             )
         except BaseException as error:
-            # The process may live on, and want the directories that are locked.
+            # The process may continue, and need the locked directories.
             for disk in opened:
                 disk.close()
             if halt.failure is not None and isinstance(error, CannotStart | Refusal):
@@ -194,7 +193,7 @@ class Node:
         roles = config.items("process.roles")
         taken = take_directories(config, open_disk, random, accept_metadata_loss=consent.accept_metadata_loss)
         listeners, tls = config.listeners, ListenerTls(config)
-        # Before anything is formatted: a port may be taken. Peers wait until the node has started.
+        # Before anything is formatted: a port may be in use. Connections wait until the node has started.
         for_brokers = await listen(network, config, listeners.broker_endpoints, tls)
         servers = [for_brokers.server]
         member: Member | None = None
@@ -282,14 +281,14 @@ class Node:
 
     @property
     def bootstrap(self) -> str:
-        """For clients: where the first listener is reached."""
+        """The address of the first listener, for clients."""
         listeners = self.config.listeners
         endpoints = listeners.controller_endpoints if self.broker_role is None else listeners.broker_endpoints
         return str(self.addresses[endpoints[0].listener])
 
     @property
     def stopped(self) -> asyncio.Event:
-        """Set when the node cannot go on."""
+        """Set when the node cannot continue."""
         return self._halt.stopped
 
     @property
@@ -298,7 +297,7 @@ class Node:
 
     @property
     def servers(self) -> list[Server]:
-        """Of its roles, the broker's first."""
+        """The servers of its roles, the broker's first."""
         return [role.listening.server for role in (self.broker_role, self.controller_role) if role is not None]
 
     @property
@@ -331,7 +330,7 @@ class Node:
     # Stopping
 
     async def stop(self) -> None:
-        """Finishes what is in work, flushes, and writes what makes the next start quick."""
+        """Finishes requests in progress, flushes, and writes the files that make the next start fast."""
         broker_role, controller_role = self.broker_role, self.controller_role
         if broker_role is not None:
             await broker_role.stop_serving()
@@ -340,7 +339,7 @@ class Node:
         if controller_role is not None:
             controller_role.probes.stop()
         await self._channels.close()
-        # While its listener is open: the others tell it the next leader.
+        # While its listener is open: the other voters tell it the next leader.
         await self.quorum.finish()
         if controller_role is not None:
             await controller_role.listening.server.stop(STOP_GRACE_S)
@@ -362,20 +361,20 @@ def _member(
     random: Random,
     failed: Callable[[Exception], None],
 ) -> Member:
-    """This node's member of the metadata quorum. Loads the log into `loader`, from where that is."""
+    """Starts this node's member of the metadata quorum. Loads the log into `loader`."""
     voters = configured_voters(config, log, accept_loss=consent.accept_metadata_loss)
     replica = replica_config(config, dirs.cluster_id, dirs.metadata_id, listening.addresses, log, voters)
     peers = PeerConnections(config.node_id, replica.quorum, client_tls(config, config.quorum.listener), network, random)
     member = Member(replica, log, loader.image.covers.offset, voters, peers, clock, random, failed)
-    # First of all listeners: what is committed is in effect here before the controller answers.
+    # The first of all listeners: committed changes take effect here before the controller answers.
     member.on_commit(loader.committed)
     member.on_snapshot(loader.install)
     return member
 
 
 class _Channels(NamedTuple):
-    """The ways to the active controller. Heartbeats have a connection of their own: other requests may take long, and a
-    connection that breaks tells the controller that the broker is gone."""
+    """The channels to the active controller. Heartbeats have their own connection: other requests may take long, and a
+    broken connection tells the controller that the broker is gone."""
 
     requests: RemoteChannel
     heartbeats: RemoteChannel
@@ -401,7 +400,7 @@ def _channels(
     def channel(purpose: str) -> RemoteChannel:
         settings = replace(
             peer_settings(config, config.quorum.listener, f"{purpose}-{config.node_id}"),
-            # The channel waits by itself, and less when there is another controller.
+            # The channel backs off by itself, and less if there is another controller.
             reconnect_backoff_ms=0,
             reconnect_backoff_max_ms=0,
         )
@@ -422,8 +421,8 @@ def _set_limits(server: Server, config: BrokerConfig) -> None:
 
 
 async def _activated(loader: Loader, halt: Halt) -> None:
-    """Returns once the cluster has features. A new cluster has none until its first controller has written them, and a
-    node that does not know them cannot say whether it supports them."""
+    """Returns once the cluster's features are known. A new cluster has none until its first controller has written
+    them, and before that a node cannot check that it supports them."""
     if loader.image.features:
         return
     activation = _Activation(asyncio.Event())
@@ -449,7 +448,7 @@ class _Activation(NamedTuple):
 
 
 def _check_features(image: MetadataImage) -> None:
-    """Of features that a newer release has finalized nothing is known, as little as to Kafka, which stops as well."""
+    """Stops at features that a newer release has finalized, as Kafka does."""
     problem = unsupported_feature(image.features)
     if problem is not None:
         raise CannotStart(

@@ -101,7 +101,7 @@ def test_brokers_defaults_reach_topics_that_say_nothing(tmp_path: Path) -> None:
     run(main())
 
 
-def test_what_was_set_is_in_effect_after_a_restart(tmp_path: Path) -> None:
+def test_changed_settings_survive_a_restart(tmp_path: Path) -> None:
     async def change() -> None:
         async with admin_of(tmp_path) as admin:
             await admin.create("t")
@@ -157,7 +157,7 @@ def test_a_directory_is_cordoned_by_its_path_as_it_was_configured(
     run(main())
 
 
-def test_cordoned_directories_are_told_again_after_a_restart(tmp_path: Path) -> None:
+def test_cordoned_directories_are_reported_again_after_a_restart(tmp_path: Path) -> None:
     async def cordon() -> None:
         async with admin_of(tmp_path) as admin:
             await admin.alter(BROKER, "1", "cordoned.log.dirs", "*")
@@ -267,7 +267,7 @@ def test_a_topic_takes_writes_when_its_creation_is_answered(tmp_path: Path) -> N
 # Time that runs out
 
 
-def test_what_is_not_committed_in_time_is_answered_so_and_may_come_to_be(tmp_path: Path) -> None:
+def test_a_commit_that_times_out_may_still_take_effect(tmp_path: Path) -> None:
     async def main() -> None:
         async with admin_of(tmp_path) as admin:
             broker = admin.node.broker

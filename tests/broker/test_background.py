@@ -165,7 +165,7 @@ def test_checkpoints_follow_at_their_intervals() -> None:
     simulate(test)
 
 
-def test_a_recovery_point_is_not_noted_ahead_of_what_is_flushed() -> None:
+def test_recovery_points_are_not_recorded_ahead_of_flushes() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t")
         append(node, *"abc")
@@ -252,7 +252,7 @@ def test_a_stop_ends_the_compaction_that_is_under_way() -> None:
     simulate(test, log_cleaner_io_max_bytes_per_second="1", log_cleaner_backoff_ms="100")
 
 
-def test_the_cleaner_goes_by_what_it_is_told_while_it_runs() -> None:
+def test_the_cleaner_follows_dynamic_settings() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t", 1, {**SMALL_SEGMENTS, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"})
         await asyncio.sleep(1)

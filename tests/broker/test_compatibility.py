@@ -15,7 +15,7 @@ HANDLERS = pytest.mark.parametrize("handlers", [BROKER_HANDLERS, CONTROLLER_HAND
 ROOT = Path(__file__).parent.parent.parent
 
 
-def test_the_page_is_what_the_handlers_declare() -> None:
+def test_the_page_matches_the_handlers() -> None:
     assert page() == (ROOT / "docs" / "compatibility.md").read_text(), "run tools/generate_compatibility.py"
 
 

@@ -317,7 +317,7 @@ def test_a_node_that_lost_its_metadata_folder_begins_anew_with_consent() -> None
     on_host(test)
 
 
-def test_a_damaged_quorum_state_is_written_anew() -> None:
+def test_a_damaged_quorum_state_is_rewritten() -> None:
     async def test(host: Host) -> None:
         await host.fill("t")
         path = "__cluster_metadata-0/quorum-state"

@@ -61,7 +61,7 @@ def test_a_start_that_could_not_be_kept_is_not_acknowledged() -> None:
     simulate(test)
 
 
-def test_nobody_deletes_from_the_topics_of_coordinators() -> None:
+def test_delete_records_is_refused_for_coordinator_topics() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("__consumer_offsets")
         channel = await node.connect()

@@ -131,9 +131,7 @@ def _assigned(node: Node) -> bytes:
 
 
 @pytest.mark.parametrize("flush_messages", ["1", "9223372036854775807"])
-def test_nothing_is_lost_of_what_is_written_while_a_replica_moves_to_and_fro(
-    tmp_path: Path, flush_messages: str
-) -> None:
+def test_records_written_while_a_replica_moves_are_not_lost(tmp_path: Path, flush_messages: str) -> None:
     async def main() -> None:
         settings = {"log_flush_interval_messages": flush_messages}
         async with running(tmp_path, TWO_DIRECTORIES, **settings) as (node, network, _):

@@ -40,7 +40,7 @@ async def behind(node: SimulatedNode) -> None:
     ("version", "error"),
     [(1, ErrorCode.LEADER_NOT_AVAILABLE), (4, ErrorCode.LEADER_NOT_AVAILABLE), (5, ErrorCode.OFFSET_NOT_AVAILABLE)],
 )
-def test_the_latest_offset_is_not_told_while_it_may_be_less_than_before(version: int, error: ErrorCode) -> None:
+def test_the_latest_offset_is_unavailable_while_it_might_decrease(version: int, error: ErrorCode) -> None:
     async def test(node: SimulatedNode) -> None:
         await behind(node)
         answer = await ask(node, -1, version)
@@ -49,7 +49,7 @@ def test_the_latest_offset_is_not_told_while_it_may_be_less_than_before(version:
     simulate(test)
 
 
-def test_what_is_not_acknowledged_is_not_found_by_time() -> None:
+def test_unacknowledged_records_are_not_found_by_time() -> None:
     async def test(node: SimulatedNode) -> None:
         await behind(node)
         assert (await ask(node, NOW)).offset == 0
@@ -59,7 +59,7 @@ def test_what_is_not_acknowledged_is_not_found_by_time() -> None:
     simulate(test)
 
 
-def test_the_earliest_offset_is_told_all_the_same() -> None:
+def test_the_earliest_offset_is_still_returned() -> None:
     async def test(node: SimulatedNode) -> None:
         await behind(node)
         for timestamp in (-2, -4):
@@ -69,7 +69,7 @@ def test_the_earliest_offset_is_told_all_the_same() -> None:
     simulate(test)
 
 
-def test_replicas_are_told_where_the_log_ends() -> None:
+def test_replicas_learn_the_log_end() -> None:
     async def test(node: SimulatedNode) -> None:
         await behind(node)
         assert (await ask(node, -1, replica_id=-2)).offset == 2
@@ -77,7 +77,7 @@ def test_replicas_are_told_where_the_log_ends() -> None:
     simulate(test)
 
 
-def test_a_follower_tells_where_its_own_log_ends_to_whoever_debugs() -> None:
+def test_a_follower_reports_its_own_log_end_to_the_debugging_replica_id() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t", 1)
         partition = node.partition("t")

@@ -13,7 +13,7 @@ from cordwood.wire.primitives import MAX_STRING_BYTES
 from tests.broker.simulated import SimulatedNode, simulate
 
 
-def test_a_client_with_a_long_name_joins_a_group_and_harms_nobody() -> None:
+def test_a_client_with_a_long_name_joins_a_group_without_side_effects() -> None:
     async def test(node: SimulatedNode) -> None:
         short = await node.connect()
         await short.request(FindCoordinatorRequest(key="g"), 3)

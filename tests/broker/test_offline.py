@@ -128,7 +128,7 @@ def test_the_metadata_says_in_which_directory_a_partition_is() -> None:
     with_disks(test)
 
 
-def test_partitions_that_were_moved_while_the_node_was_down_are_found_and_told_of() -> None:
+def test_partitions_moved_while_the_node_was_down_are_found_and_reported() -> None:
     async def test(host: Host, node: InProcessNode) -> None:
         await node.create("t", 2)
         await settled(node)
@@ -180,7 +180,7 @@ def test_a_failing_disk_takes_its_partitions_and_leaves_the_others(
     assert {errno.ENOSPC: "No space left on device", errno.EIO: "Input/output error"}[error] in line
 
 
-def test_clients_are_told_of_the_partitions_and_of_the_directory() -> None:
+def test_clients_see_offline_partitions_and_the_failed_directory() -> None:
     async def test(host: Host, node: InProcessNode) -> None:
         await node.create("t", 4)
         await settled(node)
@@ -221,7 +221,7 @@ def test_new_partitions_go_where_there_is_a_disk() -> None:
     with_disks(test)
 
 
-def test_who_waits_for_a_flush_that_fails_is_told_so() -> None:
+def test_waiters_for_a_failed_flush_get_an_error() -> None:
     async def test(host: Host, node: InProcessNode) -> None:
         await node.create("t", 2, {"flush.messages": "1"})
         await settled(node)
@@ -269,7 +269,7 @@ def test_a_disk_that_fails_in_the_background_takes_its_partitions_only(
     assert len(lines(caplog, "/one is offline")) == 1
 
 
-def test_an_empty_directory_that_fails_is_told_of_too(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_empty_directory_is_reported_too(caplog: pytest.LogCaptureFixture) -> None:
     async def test(host: Host, node: InProcessNode) -> None:
         host.disks[ONE].fail_next("stat", errno.EIO)
         channel = await node.connect()
@@ -362,7 +362,7 @@ def test_a_node_starts_without_a_directory_and_makes_nothing_in_its_place(caplog
     assert len(lines(caplog, "/one is offline")) == 1
 
 
-def test_a_directory_that_fails_and_comes_back_has_what_it_had() -> None:
+def test_a_failed_directory_that_returns_has_its_records() -> None:
     async def test(host: Host, node: InProcessNode) -> None:
         await node.create("t", 2)
         (index,) = in_directory(node, ONE)

@@ -107,7 +107,7 @@ async def fill_a_disk(channel: Channel, index: int) -> ErrorCode:
     raise AssertionError("the disk was never full")
 
 
-def test_a_full_disk_takes_its_partitions_and_the_node_goes_on_with_the_others(tmp_path: Path) -> None:
+def test_a_full_disk_takes_only_its_own_partitions_offline(tmp_path: Path) -> None:
     async def test(process: Process) -> None:
         channel = await process.connect()
         await create(channel, 2)

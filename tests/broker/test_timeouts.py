@@ -31,7 +31,7 @@ def test_each_expires_at_its_own_time() -> None:
     World(1).run(test())
 
 
-def test_who_has_an_answer_does_not_expire() -> None:
+def test_an_answered_request_does_not_time_out() -> None:
     async def test() -> None:
         timeouts = Timeouts()
         answered, other = Waiting(timeouts, 100), Waiting(timeouts, 100)

@@ -217,7 +217,7 @@ def test_members_are_taken_out_of_a_group(cli: Cli, topic: str) -> None:
         ("token create", "no delegation tokens (no CreateDelegationToken)"),
     ],
 )
-def test_what_a_broker_does_not_have_is_one_line_that_says_what_it_means(cli: Cli, command: str, meaning: str) -> None:
+def test_a_request_that_the_broker_lacks_is_explained_in_one_line(cli: Cli, command: str, meaning: str) -> None:
     assert cli(*command.split(), fails=1).stderr == f"cordwood: the brokers support {meaning}\n"
 
 

@@ -182,7 +182,7 @@ def test_a_process_of_its_own_does_the_same(cli: Cli, topic: str) -> None:
         assert reader.ended() == (0, "")
 
 
-def test_wrong_arguments_of_a_process_are_told_by_typer(cli: Cli) -> None:
+def test_invalid_process_arguments_are_reported_by_typer(cli: Cli) -> None:
     for arguments, message in [
         (["produce"], "Missing argument"),
         (["consume", "t", "--count", "many"], "--count"),

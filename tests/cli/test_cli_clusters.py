@@ -135,7 +135,7 @@ def test_a_loggers_level(cli: Cli) -> None:
         cli("config", "set", "logger", broker, f"root={before['root'][0]}")
 
 
-def test_a_kind_that_is_none_is_told_with_those_there_are(cli: Cli) -> None:
+def test_an_unknown_kind_is_reported_with_the_valid_ones(cli: Cli) -> None:
     assert "broker-default" in cli("config", "describe", "topics", "x", fails=2).stderr
 
 
@@ -149,11 +149,11 @@ def test_a_kind_that_is_none_is_told_with_those_there_are(cli: Cli) -> None:
         (["unset", "topic", "x"], "give the names of settings"),
     ],
 )
-def test_what_is_missing_is_told(cli: Cli, arguments: list[str], reason: str) -> None:
+def test_missing_features_are_reported(cli: Cli, arguments: list[str], reason: str) -> None:
     assert reason in cli("config", *arguments, fails=2).stderr
 
 
-def test_a_broker_that_is_not_there_is_told(cli: Cli) -> None:
+def test_a_missing_broker_is_reported(cli: Cli) -> None:
     assert "broker 999" in cli("config", "describe", "broker", "999", fails=1).stderr
 
 
@@ -168,13 +168,13 @@ def test_resources_are_listed(cli: Cli, known_topic: str) -> None:
 @pytest.mark.parametrize(
     "command", [["topic", "list"], ["consume", "t"], ["cluster"], ["config", "list"], ["topic", "create", "t"]]
 )
-def test_a_cluster_that_is_not_there_is_told_in_one_line(command: list[str]) -> None:
+def test_an_unreachable_cluster_is_reported_in_one_line(command: list[str]) -> None:
     done = Cli("127.0.0.1:1")(*command, fails=3)
     reason = "cannot connect to 127.0.0.1:1: Connection refused"
     assert done.stderr == f"cordwood: {reason} (is a node running there? cordwood up starts one)\n"
 
 
-def test_an_address_that_is_none_is_told() -> None:
+def test_an_invalid_address_is_reported() -> None:
     assert "expected host:port" in Cli("localhost:http")("topic", "list", fails=2).stderr
 
 

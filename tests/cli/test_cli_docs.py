@@ -24,7 +24,7 @@ def examples() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.skipif(os.environ.get("CORDWOOD_TEST_KAFKA") is not None, reason="needs an empty node of its own")
-def test_the_examples_print_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_print_the_documented_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _put_on_path(tmp_path, monkeypatch)
     up = [sys.executable, "-m", "cordwood", "up", "--port", "0", "--data", str(tmp_path / "data")]
     # No new group waits for more members.

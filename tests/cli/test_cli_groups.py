@@ -102,7 +102,7 @@ def test_a_state_that_there_is_not_is_refused_with_those_there_are(cli: Cli) -> 
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_description_tells_the_members_and_what_they_are_assigned(cli: Cli, active: str, protocol: str) -> None:
+def test_a_description_has_members_and_assignments(cli: Cli, active: str, protocol: str) -> None:
     (described,) = cli("group", "describe", f"{protocol}-{active}", "--json").json
     (told,) = described["members"]
     assert (described["type"], described["state"]) == (protocol, "Stable")
@@ -120,7 +120,7 @@ def test_only_the_newer_kind_of_group_has_epochs_and_a_target(cli: Cli, active: 
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_lag_is_told_for_each_partition_with_its_member(cli: Cli, active: str, protocol: str) -> None:
+def test_the_lag_is_shown_for_each_partition_with_its_member(cli: Cli, active: str, protocol: str) -> None:
     (described,) = cli("group", "describe", f"{protocol}-{active}", "--json").json
     (told,) = described["members"]
     seen = [
@@ -136,7 +136,7 @@ def test_a_groups_lag_is_not_known_while_a_partition_with_records_has_none(cli: 
     assert described["lag"] is None
 
 
-def test_the_lag_grows_with_what_is_written(cli: Cli, read_topic: str, group: str) -> None:
+def test_the_lag_grows_with_new_records(cli: Cli, read_topic: str, group: str) -> None:
     def lag() -> Any:
         return cli("group", "describe", group, "--json").json[0]["lag"]
 
@@ -239,7 +239,7 @@ def test_an_offset_beyond_a_partition_is_cut_to_it_with_a_warning(cli: Cli, read
     assert committed(cli, group) == {0: 0, 1: 0, 2: 0}
 
 
-def test_offsets_are_reset_to_what_a_file_says(cli: Cli, read_topic: str, group: str, tmp_path: Path) -> None:
+def test_offsets_are_reset_from_a_file(cli: Cli, read_topic: str, group: str, tmp_path: Path) -> None:
     file = tmp_path / "offsets.csv"
     file.write_text(f"{read_topic},0,1\n{read_topic},2,0\n")
     cli("group", "reset-offsets", group, "--from-file", str(file))
@@ -269,7 +269,7 @@ def test_a_group_with_members_is_not_reset(cli: Cli, active: str, protocol: str)
     assert done.lines == []
 
 
-def test_a_group_goes_on_from_where_it_was_put(cli: Cli, bootstrap: str, read_topic: str, group: str) -> None:
+def test_a_group_continues_from_the_reset_offsets(cli: Cli, bootstrap: str, read_topic: str, group: str) -> None:
     cli("group", "reset-offsets", group, "--topic", f"{read_topic}:0", "--to", "3")
     cli("group", "reset-offsets", group, "--topic", f"{read_topic}:1", "--to", "latest")
     with member(bootstrap, group, read_topic) as consumer:
@@ -286,7 +286,7 @@ def test_a_group_comes_into_being_only_when_that_is_meant(cli: Cli, read_topic: 
     assert committed(cli, name) == dict(enumerate(COUNTS))
 
 
-def test_what_is_not_committed_cannot_be_shifted(cli: Cli, read_topic: str, group: str) -> None:
+def test_shift_by_needs_a_committed_offset(cli: Cli, read_topic: str, group: str) -> None:
     done = cli("group", "reset-offsets", group, "--topic", read_topic, "--shift-by", "1", fails=2)
     assert f"{read_topic}-2 has no committed offset to shift from" in done.stderr
     assert committed(cli, group) == {0: 2, 1: 2}
@@ -307,11 +307,11 @@ def test_what_is_not_committed_cannot_be_shifted(cli: Cli, read_topic: str, grou
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_use_is_told(cli: Cli, options: list[str], refusal: str) -> None:
+def test_wrong_usage_is_reported(cli: Cli, options: list[str], refusal: str) -> None:
     assert refusal in cli("group", "reset-offsets", "g", *options, fails=2).stderr
 
 
-def test_a_topic_or_partition_that_is_not_there_is_told(cli: Cli, read_topic: str, group: str) -> None:
+def test_a_missing_topic_or_partition_is_reported(cli: Cli, read_topic: str, group: str) -> None:
     def refusal(chosen: str, code: int) -> str:
         return cli("group", "reset-offsets", group, "--topic", chosen, "--to", "1", fails=code).stderr
 
@@ -335,14 +335,14 @@ def test_all_offsets_are_deleted_when_asked_for(cli: Cli, read_topic: str, group
     assert committed(cli, group) == {0: 2, 1: 2}
 
 
-def test_deleting_offsets_that_are_not_there_is_told(cli: Cli, read_topic: str, group: str) -> None:
+def test_deleting_missing_offsets_is_reported(cli: Cli, read_topic: str, group: str) -> None:
     for chosen in (f"{read_topic}:2", "elsewhere"):
         done = cli("group", "delete-offsets", group, "--topic", chosen, "--yes", fails=1)
         assert done.stderr == f"cordwood: group {group} has no committed offsets for {chosen}\n"
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_offsets_of_what_members_read_are_not_deleted(cli: Cli, active: str, protocol: str) -> None:
+def test_offsets_of_subscribed_topics_are_not_deleted(cli: Cli, active: str, protocol: str) -> None:
     done = cli("group", "delete-offsets", f"{protocol}-{active}", "--topic", active, "--yes", fails=1)
     assert done.stderr == (
         f"cordwood: {active}-0: members of group {protocol}-{active} are consuming it (GROUP_SUBSCRIBED_TO_TOPIC)\n"
@@ -362,7 +362,7 @@ def test_groups_are_deleted_by_name_and_by_pattern(cli: Cli, read_topic: str, gr
     cli("group", "delete", group, "--if-exists", "--yes")
 
 
-def test_without_a_terminal_groups_and_offsets_are_deleted_only_if_told_so(cli: Cli, group: str) -> None:
+def test_without_a_terminal_groups_and_offsets_are_deleted_only_with_yes(cli: Cli, group: str) -> None:
     done = cli("group", "delete", group, stdin=b"y\n", fails=2)
     assert done.stderr == (
         f"cordwood: this would delete 1 group: {group}; there is no terminal to confirm on: give --yes to proceed\n"
@@ -383,7 +383,7 @@ def test_a_group_with_members_is_not_deleted_and_the_others_are(cli: Cli, active
 # ---- consume --group
 
 
-def test_a_group_goes_on_where_it_stands(cli: Cli, topic: str) -> None:
+def test_a_group_continues_at_its_committed_offsets(cli: Cli, topic: str) -> None:
     cli("produce", topic, "--create", stdin=b"one\ntwo\nthree\n")
     name = f"g-{topic}"
     assert cli("consume", topic, "--group", name, "--count", "2").lines == ["one", "two"]
@@ -394,7 +394,7 @@ def test_a_group_goes_on_where_it_stands(cli: Cli, topic: str) -> None:
     assert committed(cli, name) == {0: 4}
 
 
-def test_a_member_that_is_interrupted_has_committed_what_it_printed(cli: Cli, topic: str) -> None:
+def test_an_interrupted_member_has_committed_printed_records(cli: Cli, topic: str) -> None:
     cli("produce", topic, "--create", stdin=b"one\n")
     name = f"g-{topic}"
     with cli.start("consume", topic, "--group", name, "--follow") as reader:
@@ -408,7 +408,7 @@ def test_a_member_that_is_interrupted_has_committed_what_it_printed(cli: Cli, to
     assert [line.split("\t")[1] for line in cli("group", "list", name).lines] == ["Empty"]
 
 
-def test_what_nobody_has_seen_is_not_committed(cli: Cli, topic: str) -> None:
+def test_undelivered_records_are_not_committed(cli: Cli, topic: str) -> None:
     cli("produce", topic, "--create", stdin=b"one\n")
     name = f"g-{topic}"
     with cli.start("consume", topic, "--group", name, "--follow") as reader:
@@ -427,7 +427,7 @@ def test_what_nobody_has_seen_is_not_committed(cli: Cli, topic: str) -> None:
         (["--from", "-10"], "with --group, only earliest and latest"),
     ],
 )
-def test_what_does_not_go_with_a_group_is_refused(cli: Cli, options: list[str], refusal: str) -> None:
+def test_options_incompatible_with_a_group_are_refused(cli: Cli, options: list[str], refusal: str) -> None:
     assert refusal in cli("consume", "t", "--group", "g", *options, fails=2).stderr
 
 

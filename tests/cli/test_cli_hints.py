@@ -36,15 +36,13 @@ def orders(cli: Cli) -> str:
     ],
     ids=lambda arguments: " ".join(arguments[:2]),
 )
-def test_a_topic_that_is_not_there_is_told_with_one_of_a_similar_name(
-    cli: Cli, orders: str, arguments: list[str]
-) -> None:
+def test_a_missing_topic_is_reported_with_a_similar_name(cli: Cli, orders: str, arguments: list[str]) -> None:
     wrong = orders.replace("orders", "oders")
     done = cli(*[word.format(wrong) for word in arguments], fails=1)
     assert done.stderr.startswith(f"cordwood: there is no topic {wrong} (did you mean {orders}")
 
 
-def test_a_producer_is_told_how_to_create_the_topic_as_well(cli: Cli, orders: str) -> None:
+def test_the_producers_error_mentions_create(cli: Cli, orders: str) -> None:
     wrong = orders.replace("orders", "oders")
     told = cli("produce", wrong, stdin=b"x", fails=1).stderr
     assert told.startswith(f"cordwood: there is no topic {wrong} (did you mean {orders}")
@@ -62,7 +60,7 @@ def test_a_producer_is_told_how_to_create_the_topic_as_well(cli: Cli, orders: st
         ["config", "set", "topic", "{}", "retenton.ms=1"],
     ],
 )
-def test_an_unknown_setting_of_a_topic_is_told_with_the_nearest(cli: Cli, orders: str, arguments: list[str]) -> None:
+def test_an_unknown_topic_setting_is_reported_with_the_nearest(cli: Cli, orders: str, arguments: list[str]) -> None:
     told = cli(*[word.format(orders) for word in arguments], fails=1).stderr
     assert told.endswith("Unknown topic config name: retenton.ms (INVALID_CONFIG); did you mean retention.ms?\n")
 
@@ -81,13 +79,13 @@ def test_describing_an_unknown_setting_of_all_brokers_is_no_empty_answer(cli: Cl
 @pytest.mark.parametrize(
     "arguments", [["config", "unset", "topic", "{}", "retenton.ms"], ["topic", "alter", "{}", "--unset", "retenton.ms"]]
 )
-def test_unsetting_what_does_not_exist_is_not_silent(cli: Cli, orders: str, arguments: list[str]) -> None:
+def test_unsetting_an_unknown_key_warns(cli: Cli, orders: str, arguments: list[str]) -> None:
     told = cli(*[word.format(orders) for word in arguments]).stderr
     assert told == "cordwood: topics have no setting retenton.ms; did you mean retention.ms?\n"
     assert cli(*[word.format(orders).replace("retenton", "retention") for word in arguments]).stderr == ""
 
 
-def test_only_settings_for_everybody_are_suggested() -> None:
+def test_only_public_settings_are_suggested() -> None:
     assert "internal.segment.bytes" not in setting_names(ConfigResourceType.TOPIC)
     assert nearest_setting(ConfigResourceType.GROUP, "consumer.sesion.timeout.ms") == "consumer.session.timeout.ms"
     assert nearest_setting(ConfigResourceType.BROKER_LOGGER, "rot") is None
@@ -131,14 +129,14 @@ def test_a_verb_that_is_called_otherwise_here_leads_to_the_right_one(arguments: 
         (["up", "--port", "http"], "'http' "),
     ],
 )
-def test_a_number_that_is_none_is_quoted(arguments: list[str], value: str) -> None:
+def test_an_invalid_number_is_quoted(arguments: list[str], value: str) -> None:
     done = run_here(arguments)
     assert done.code == 2
     assert value in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_a_missing_argument_is_told_on_one_line() -> None:
+def test_a_missing_argument_is_reported_on_one_line() -> None:
     done = run_here(["config", "describe"])
     assert (done.code, done.stderr.count("\n")) == (2, 1)
     assert "Missing argument 'KIND'" in done.stderr

@@ -39,7 +39,7 @@ def files(directory: Path) -> set[str]:
     return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
 
 
-def test_what_lies_in_a_directory_is_listed(data: Path) -> None:
+def test_contents_of_a_directory_are_listed(data: Path) -> None:
     before = files(data)
     done = dirs(data)
     assert done.code == 0
@@ -85,14 +85,14 @@ def test_strays_are_removed_only_with_consent(data: Path) -> None:
     assert dirs(data, "--remove-strays", "--yes").lines == ["There are no strays."]
 
 
-def test_a_file_that_somebody_put_into_a_stray_stays(data: Path) -> None:
+def test_foreign_files_in_a_stray_are_kept(data: Path) -> None:
     (data / STRAY / "mine.txt").write_text("x")
     done = dirs(data, "--remove-strays", "--yes")
     assert done.lines == []
     assert os.listdir(data / STRAY) == ["mine.txt"]
 
 
-def test_what_is_no_data_directory_is_an_error(tmp_path: Path, data: Path) -> None:
+def test_a_path_that_is_no_data_directory_is_an_error(tmp_path: Path, data: Path) -> None:
     empty = tmp_path / "photos-2024"
     assert (dirs(empty).code, dirs(empty).stderr) == (
         2,
@@ -103,7 +103,7 @@ def test_what_is_no_data_directory_is_an_error(tmp_path: Path, data: Path) -> No
     assert dirs(data / "meta.properties").stderr == f"cordwood: {data}/meta.properties: not a directory\n"
 
 
-def test_missing_or_damaged_properties_are_told(data: Path) -> None:
+def test_missing_or_damaged_properties_are_reported(data: Path) -> None:
     (data / "meta.properties").write_text("version=1\n")
     done = dirs(data)
     assert done.code == 0

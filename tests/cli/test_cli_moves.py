@@ -106,7 +106,7 @@ def test_a_replication_factor_is_changed(four: Cli, here: str, tmp_path: Path) -
     assert all(len(each) == 3 and each[:2] == [1, 2] for each in replicas(four, here))
 
 
-def test_what_cannot_be_planned_is_told(four: Cli, here: str, tmp_path: Path) -> None:
+def test_impossible_plans_are_reported(four: Cli, here: str, tmp_path: Path) -> None:
     assert "there is no broker 9" in four("reassign", "plan", "--drain", "9", fails=1).stderr
     told = four("reassign", "plan", here, "--broker", "1", fails=1).stderr
     assert "would have 2 replicas, and only 1 broker could have them (1)" in told
@@ -184,7 +184,7 @@ def test_unhealthy_partitions_are_found_with_eligible_leaders_and_lag(
     four("topic", "delete", topic, "--yes")
 
 
-def test_an_election_tells_what_it_did_and_why_it_did_not(nodes: LocalCluster, four: Cli, topic: str) -> None:
+def test_an_election_reports_its_result_and_refusals(nodes: LocalCluster, four: Cli, topic: str) -> None:
     four("topic", "create", topic, "--replicas", "1:2", "--replicas", "2:1")
     four("reassign", "apply", f"{topic}:0=2:1")
     assert four("leader", "elect", topic).lines == [f"{topic}\t0\t2"]
@@ -210,7 +210,7 @@ def test_an_election_tells_what_it_did_and_why_it_did_not(nodes: LocalCluster, f
     four("topic", "delete", topic, "--yes")
 
 
-def test_replicas_of_a_broker_that_does_not_come_back_are_made_anew(
+def test_replicas_of_a_lost_broker_are_recreated_elsewhere(
     nodes: LocalCluster, four: Cli, here: str, tmp_path: Path
 ) -> None:
     nodes.kill(2)

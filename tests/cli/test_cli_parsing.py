@@ -98,7 +98,7 @@ def test_values_that_are_no_strings_are_written_as_json() -> None:
         (b'{"headers": [["h", "v"]]}', "a header is not an object such as"),
     ],
 )
-def test_json_that_is_no_record_is_told(line: bytes, reason: str) -> None:
+def test_json_that_is_no_record_is_reported(line: bytes, reason: str) -> None:
     with pytest.raises(BadJson) as caught:
         parse_record(line)
     assert str(caught.value).startswith(reason)
@@ -164,7 +164,7 @@ def test_input_without_a_delimiter_does_not_fill_the_memory() -> None:
         blocks.feed(half)
 
 
-def test_options_fill_in_what_json_does_not_say() -> None:
+def test_options_apply_to_fields_missing_in_json() -> None:
     options = LineOptions(key=b"k", headers=[("h", b"v")])
     parse = json_parser(options, repartition=False)
     assert parse(b'{"value": "x"}').key == b"k"
@@ -196,7 +196,7 @@ def test_a_format_is_filled_in(text: str, expected: bytes) -> None:
     assert rendered(parse_format(text), b"~", record) == expected
 
 
-def test_what_is_not_there_is_printed_as_asked() -> None:
+def test_null_is_printed_as_requested() -> None:
     record = ConsumerRecord(*PLACE, 0, -1, None, None)
     assert rendered(parse_format("{key}|{value}|{key_size}|{time}"), b"~", record) == b"~|~|-1|-"
 
@@ -219,7 +219,7 @@ def test_a_time_beyond_the_calendar_stays_a_number(timestamp: int) -> None:
         (r"\x4", "unknown escape"),
     ],
 )
-def test_a_bad_format_is_told(text: str, reason: str) -> None:
+def test_an_invalid_format_is_reported(text: str, reason: str) -> None:
     with pytest.raises(BadFormat) as caught:
         parse_format(text)
     assert str(caught.value).startswith(reason)
@@ -255,7 +255,7 @@ def test_a_place_is_read(text: str, spot: Spot) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "first", "1.5", "--3", "@", "@yesterday", "@-1y", "@2024-13-01", "٣"])
-def test_a_place_that_is_none_is_told_with_what_there_is(text: str) -> None:
+def test_an_invalid_position_is_reported_with_the_valid_ones(text: str) -> None:
     with pytest.raises(BadSpot, match="earliest, latest, an offset"):
         parse_spot(text, NOW_MS)
 
@@ -266,7 +266,7 @@ def test_a_partition_may_have_a_place_of_its_own() -> None:
     assert parse_spots([], [0], NOW_MS, Earliest()) == {0: Earliest()}
 
 
-def test_a_place_in_a_partition_that_is_not_read_is_told() -> None:
+def test_a_position_in_an_unread_partition_is_reported() -> None:
     with pytest.raises(BadSetting, match="partition 7 is not read; 0, 1 are"):
         parse_spots(["7=0"], [0, 1], NOW_MS, Earliest())
 
@@ -279,7 +279,7 @@ def test_pairs_are_cut_at_the_first_equals_sign() -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "=b", ""])
-def test_what_is_no_pair_is_refused(text: str) -> None:
+def test_arguments_without_an_equals_sign_are_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="is not NAME=VALUE"):
         parse_pairs([text], "--set")
 
@@ -295,7 +295,7 @@ def test_changes_set_add_and_take_away() -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "=1", "+=1", "-=1", ""])
-def test_what_is_no_change_is_refused(text: str) -> None:
+def test_an_unchanged_registration_is_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="is not NAME=VALUE"):
         parse_changes([text], "--set")
 
@@ -322,12 +322,12 @@ def test_a_length_of_time_is_read(text: str, duration_ms: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5", "-5m", "5 m", "1.5h", "h", "P", "PT", "P1DT", "P1H", "٣s"])
-def test_what_is_no_length_of_time_is_refused(text: str) -> None:
+def test_invalid_durations_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration; expected forms are 500ms, 90s"):
         parse_duration_ms(text)
 
 
-def test_times_are_told_as_people_read_them() -> None:
+def test_times_are_shown_in_readable_form() -> None:
     told = [duration_text(duration_ms) for duration_ms in (0, 999, 1_000, 61_000, 7_500_000, 90_061_000)]
     assert told == ["0ms", "999ms", "1s", "1m 1s", "2h 5m", "1d 1h"]
     assert time_text(1_700_000_000_123) == "2023-11-14T22:13:20.123+00:00"
@@ -346,7 +346,7 @@ def test_partitions_are_chosen_by_topic_and_number() -> None:
 
 
 @pytest.mark.parametrize("text", ["", ":0", "orders:", "orders:0,", "orders:-1", "orders:0:1", "orders:x"])
-def test_what_names_no_partitions_is_refused(text: str) -> None:
+def test_arguments_that_are_not_partitions_are_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="is not TOPIC or TOPIC:PARTITION,PARTITION"):
         parse_partition_choices([text], "--topic")
 

@@ -94,7 +94,7 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(cli: Cli, topic: str) -> 
         assert reader.ended() == (0, "")
 
 
-def test_following_goes_on_and_ctrl_c_ends_it_quietly(cli: Cli, topic: str) -> None:
+def test_following_continues_until_ctrl_c(cli: Cli, topic: str) -> None:
     cli("produce", topic, "--create", stdin=b"one\n")
     with cli.start("consume", topic, "-f") as reader:
         assert reader.read_line() == b"one\n"
@@ -161,7 +161,7 @@ def test_a_consumer_that_a_signal_ends_commits_and_leaves_its_group(
     assert (group["members"], [offset["committedOffset"] for offset in group["offsets"]]) == ([], [1])
 
 
-def test_a_consumer_that_was_told_to_ignore_hangups_goes_on(cli: Cli, topic: str) -> None:
+def test_a_consumer_that_ignores_sighup_continues(cli: Cli, topic: str) -> None:
     cli("produce", topic, "--create", stdin=b"one\n")
     with ignored(signal.SIGHUP), cli.start("consume", topic, "-f") as reader:
         assert reader.read_line() == b"one\n"
@@ -180,7 +180,7 @@ def ignored(number: signal.Signals) -> Iterator[None]:
         signal.signal(number, before)
 
 
-def test_from_latest_follows_by_itself(cli: Cli, topic: str) -> None:
+def test_from_latest_implies_follow(cli: Cli, topic: str) -> None:
     cli("topic", "create", topic)
     cli("produce", topic, stdin=b"old\n")
     with cli.start("consume", topic, "--from", "latest", "-n", "1") as reader:
@@ -209,7 +209,7 @@ def test_a_terminal_shows_descriptions_of_settings_as_paragraphs(cli: Cli, topic
     assert max(map(len, shown)) <= 100
 
 
-def test_a_terminal_is_told_what_was_done(cli: Cli, topic: str, tmp_path: Path) -> None:
+def test_actions_are_reported_on_a_terminal(cli: Cli, topic: str, tmp_path: Path) -> None:
     assert f"created {topic}: 2 partitions" in on_terminal(cli, "topic", "create", topic, "-p", "2")
     lines = tmp_path / "lines"
     lines.write_bytes(b"a\nb\n")
@@ -218,7 +218,7 @@ def test_a_terminal_is_told_what_was_done(cli: Cli, topic: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("answer", "exit_code"), [(b"n\n", 1), (signal.SIGINT, 130), (b"\x04", 130), (b"y\n", 0)])
-def test_who_is_asked_may_refuse_or_break_off(
+def test_confirmation_may_be_refused_or_interrupted(
     cli: Cli, topic: str, answer: bytes | signal.Signals, exit_code: int
 ) -> None:
     cli("topic", "create", topic)
@@ -274,14 +274,14 @@ def test_the_help_tells_where_a_node_listens_and_keeps_its_data() -> None:
 
 
 @pytest.mark.parametrize("option", ["--port", "--metrics-port"])
-def test_a_port_that_is_none_is_told_before_anything_is_written(option: str, tmp_path: Path) -> None:
+def test_an_invalid_port_is_reported_before_anything_is_written(option: str, tmp_path: Path) -> None:
     done = run("up", option, "99999", "--data", str(tmp_path / "data"))
     assert done.returncode != 0
     assert f"{option} 99999: a port is a number from 0" in done.stderr
     assert not (tmp_path / "data").exists()
 
 
-def test_a_configuration_that_is_not_text_is_told(tmp_path: Path) -> None:
+def test_a_non_text_configuration_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_bytes(b"num.partitions=\xff")
     done = run("up", "--ephemeral", "--port", "0", "--config", str(file))
@@ -291,11 +291,11 @@ def test_a_configuration_that_is_not_text_is_told(tmp_path: Path) -> None:
     )
 
 
-def test_tls_to_a_listener_without_is_told(cli: Cli) -> None:
+def test_tls_to_a_plaintext_listener_is_reported(cli: Cli) -> None:
     assert "(does it listen without TLS?)" in cli("topic", "list", "--tls", fails=3).stderr
 
 
-def test_a_file_in_place_of_the_data_directory_is_told(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_data_directory_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "data"
     file.touch()
     done = run("up", "--port", "0", "--data", str(file))
@@ -320,7 +320,7 @@ def test_a_shell_completes_commands_and_options() -> None:
     assert "zstd" in completions("cordwood produce t --compression zs")
 
 
-def test_a_shell_completes_settings_and_what_they_belong_to(cli: Cli, topic: str) -> None:
+def test_a_shell_completes_settings_and_resources(cli: Cli, topic: str) -> None:
     cli("topic", "create", topic)
 
     def completed(line: str) -> list[str]:

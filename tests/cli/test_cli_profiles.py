@@ -51,7 +51,7 @@ def test_a_variable_names_the_brokers_without_any_profile(monkeypatch: pytest.Mo
     assert bootstrap_of(Access(bootstrap="option:1")) == "option:1"
 
 
-def test_what_one_source_does_not_say_the_next_does(tmp_path: Path) -> None:
+def test_sources_of_settings_fill_each_others_gaps(tmp_path: Path) -> None:
     file = properties(tmp_path / "file", client_id="of-file")
     assert run_here(["profile", "create", "p", "-b", "p:1", "--set", "client.id=of-profile", "--use"]).code == 0
     settings = Access(client_config=file).settings()
@@ -116,9 +116,7 @@ def test_a_profile_reaches_the_cluster_also_from_a_process_of_its_own(cli: Cli, 
     ],
     ids=str,
 )
-def test_a_property_that_cannot_be_used_is_told_with_its_file(
-    tmp_path: Path, given: dict[str, str], reason: str
-) -> None:
+def test_an_unusable_property_is_reported_with_its_file(tmp_path: Path, given: dict[str, str], reason: str) -> None:
     file = properties(tmp_path / "client.properties", **given)
     done = run_here(["topic", "list", "--client-config", file, "-b", NOWHERE])
     assert done.code == 2
@@ -126,14 +124,14 @@ def test_a_property_that_cannot_be_used_is_told_with_its_file(
     assert reason in done.stderr
 
 
-def test_a_property_without_an_effect_is_told(cli: Cli, tmp_path: Path) -> None:
+def test_a_property_without_effect_is_reported(cli: Cli, tmp_path: Path) -> None:
     file = properties(tmp_path / "client.properties", bootstrap_servers=cli.bootstrap, metric_reporters="x")
     done = run_here(["topic", "list", "--client-config", file])
     assert (done.code, done.stderr.count("\n")) == (0, 1)
     assert done.stderr.startswith(f"cordwood: {file}: metric.reporters has no effect")
 
 
-def test_files_and_profiles_that_are_not_there_are_told(tmp_path: Path) -> None:
+def test_missing_files_and_profiles_are_reported(tmp_path: Path) -> None:
     missing = str(tmp_path / "nothing")
     done = run_here(["topic", "list", "--client-config", missing])
     assert (done.code, done.stderr) == (2, f"cordwood: {missing}: No such file or directory\n")

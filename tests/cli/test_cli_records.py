@@ -63,7 +63,7 @@ def test_every_record_may_have_a_key_headers_and_a_partition(cli: Cli, topic: st
     }
 
 
-def test_a_partition_that_is_not_there_is_told_with_those_that_are(cli: Cli, topic: str) -> None:
+def test_a_missing_partition_is_reported_with_the_existing_ones(cli: Cli, topic: str) -> None:
     cli("topic", "create", topic, "-p", "3")
     produced = cli("produce", topic, "-p", "3", stdin=b"v\n", fails=2)
     assert "no partition 3; it has 0 to 2" in produced.stderr
@@ -79,7 +79,7 @@ def test_every_compression_with_every_acknowledgement(cli: Cli, topic: str, comp
     assert cli("consume", topic).lines == lines
 
 
-def test_null_is_told_from_empty(cli: Cli, topic: str) -> None:
+def test_null_differs_from_empty(cli: Cli, topic: str) -> None:
     cli("produce", topic, "--create", "-K", ":", "--null", "NULL", stdin=b"a:NULL\nb:\nNULL:c\n")
     records = cli("consume", topic, "--json").json_lines
     assert [(record["key"], record["value"]) for record in records] == [("a", None), ("b", ""), (None, "c")]
@@ -108,7 +108,7 @@ def test_json_goes_in_as_it_comes_out(cli: Cli, topic: str) -> None:
     assert [record | {"topic": topic} for record in copied] == printed.json_lines
 
 
-def test_json_names_partitions_unless_told_otherwise(cli: Cli, topic: str) -> None:
+def test_json_keeps_partitions_by_default(cli: Cli, topic: str) -> None:
     line = b'{"value": "v", "partition": 2}\n'
     cli("topic", "create", topic, "-p", "3")
     cli("produce", topic, "--json", stdin=line)
@@ -143,7 +143,7 @@ def test_more_than_a_batch_keeps_its_order(cli: Cli, topic: str) -> None:
     assert cli("consume", topic).lines == lines
 
 
-def test_a_record_that_is_too_large_is_told_and_smaller_ones_in_its_batch_are_not(cli: Cli, topic: str) -> None:
+def test_only_the_oversized_record_of_a_batch_fails(cli: Cli, topic: str) -> None:
     cli("topic", "create", topic, "--set", "max.message.bytes=10000")
     lines = [f"{number:01000d}" for number in range(100)]
     cli("produce", topic, stdin="\n".join(lines).encode())
@@ -224,12 +224,12 @@ def test_a_part_is_read(cli: Cli, numbers: str, options: list[str], expected: st
     assert cli("consume", numbers, *options, "-F", "{value}").stdout.decode() == expected
 
 
-def test_an_offset_that_is_not_there_is_told_with_those_that_are(cli: Cli, numbers: str) -> None:
+def test_a_missing_offset_is_reported_with_the_existing_range(cli: Cli, numbers: str) -> None:
     done = cli("consume", numbers, "--from", "11", fails=2)
     assert done.stderr == f"cordwood: {numbers}-0 has no offset 11; it begins at 0 and ends at 10\n"
 
 
-def test_a_place_that_is_none_is_told_with_what_there_is(cli: Cli, numbers: str) -> None:
+def test_an_invalid_position_is_reported_with_the_valid_ones(cli: Cli, numbers: str) -> None:
     for start, end in (("5", "2"), ("@1004", "@1002"), ("@-1m", "@-1h")):
         done = cli("consume", numbers, "--from", start, "--until", end, fails=2)
         assert "--until is before --from" in done.stderr
@@ -245,7 +245,7 @@ def test_partitions_are_read_from_places_of_their_own(cli: Cli, topic: str) -> N
     assert cli("consume", topic, "-p", "1", "--from", "1=1").lines == ["b1", "c1"]
 
 
-def test_a_format_prints_what_it_names(cli: Cli, numbers: str) -> None:
+def test_a_format_prints_its_fields(cli: Cli, numbers: str) -> None:
     text = r"{topic}/{partition}@{offset} {timestamp} {time} [{key}] {value} {value_size} {key_size} {{}}\n"
     assert cli("consume", numbers, "--from", "3", "-n", "1", "-F", text, "--null", "~").lines == [
         f"{numbers}/0@3 1003 1970-01-01T00:00:01.003+00:00 [~] 3 1 -1 {{}}"

@@ -45,7 +45,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
     node.kill()
 
 
-def test_following_goes_on_after_the_node_was_killed(node: Node, topic: str) -> None:
+def test_following_continues_after_the_node_was_killed(node: Node, topic: str) -> None:
     cli = Cli(f"127.0.0.1:{node.port}")
     cli("produce", topic, "--create", stdin=b"before\n")
     with cli.start("consume", topic, "-f") as reader:
@@ -58,7 +58,7 @@ def test_following_goes_on_after_the_node_was_killed(node: Node, topic: str) -> 
         assert reader.ended() == (130, "")
 
 
-def test_what_is_written_while_the_node_is_away_arrives_once_and_in_order(node: Node, topic: str) -> None:
+def test_records_written_during_an_outage_arrive_once_and_in_order(node: Node, topic: str) -> None:
     cli = Cli(f"127.0.0.1:{node.port}")
     cli("topic", "create", topic)
     with cli.start("consume", topic, "-f") as reader, cli.start("produce", topic) as writer:
@@ -73,7 +73,7 @@ def test_what_is_written_while_the_node_is_away_arrives_once_and_in_order(node: 
     assert cli("consume", topic).lines == [str(number) for number in range(1000)]
 
 
-def test_a_node_that_stays_away_is_told_and_ends_the_command(node: Node, topic: str) -> None:
+def test_a_node_that_stays_unreachable_ends_the_command_with_an_error(node: Node, topic: str) -> None:
     cli = Cli(f"127.0.0.1:{node.port}")
     cli("topic", "create", topic)
     with cli.start("consume", topic, "-f") as reader, cli.start("produce", topic, "--timeout", "1") as writer:

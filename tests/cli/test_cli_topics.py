@@ -5,7 +5,7 @@ import pytest
 from tests.cli.cli_runner import Cli, until
 
 
-def test_a_topic_is_created_with_what_was_asked_for(cli: Cli, topic: str) -> None:
+def test_a_topic_is_created_as_requested(cli: Cli, topic: str) -> None:
     created = cli("topic", "create", topic, "-p", "3", "--set", "retention.ms=5000", "--json").json
     assert [(one["name"], one["partitions"], one["replicationFactor"]) for one in created] == [(topic, 3, 1)]
     described = cli("topic", "describe", topic, "--json").json[0]
@@ -34,7 +34,7 @@ def test_one_that_exists_is_an_error_unless_it_may(cli: Cli, topic: str) -> None
     cli("topic", "create", topic, "--if-not-exists")
 
 
-def test_a_bad_setting_is_told_with_its_name(cli: Cli, topic: str) -> None:
+def test_an_invalid_setting_is_reported_with_its_name(cli: Cli, topic: str) -> None:
     assert "retention.ms" in cli("topic", "create", topic, "--set", "retention.ms=soon", fails=1).stderr
     assert "no.such.setting" in cli("topic", "create", topic, "--set", "no.such.setting=1", fails=1).stderr
     assert "is not NAME=VALUE" in cli("topic", "create", topic, "--set", "retention.ms", fails=2).stderr
@@ -128,7 +128,7 @@ def test_topics_are_deleted_by_name_and_by_pattern(cli: Cli, topic: str) -> None
     cli("topic", "delete", topic, "--if-exists", "--yes")
 
 
-def test_without_a_terminal_topics_are_deleted_only_if_told_so(cli: Cli, topic: str) -> None:
+def test_without_a_terminal_topics_are_deleted_only_with_yes(cli: Cli, topic: str) -> None:
     cli("topic", "create", topic)
     assert "give --yes" in cli("topic", "delete", topic, stdin=b"y\n", fails=2).stderr
     assert cli("topic", "list", topic).lines == [topic]

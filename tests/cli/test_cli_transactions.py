@@ -123,7 +123,7 @@ def test_transactions_are_listed_by_state_producer_and_duration(cli: Cli, writte
     assert not found("--longer-than", "1h")
 
 
-def test_wrong_values_are_told_with_the_right_ones(cli: Cli) -> None:
+def test_wrong_values_are_reported_with_the_valid_ones(cli: Cli) -> None:
     assert "'ongoing'" in cli("txn", "list", "--state", "asleep", fails=2).stderr
     assert "expected forms are 500ms, 90s, 15m, 2h, 7d" in cli("txn", "list", "--longer-than", "5", fails=2).stderr
 
@@ -140,7 +140,7 @@ def test_a_description_tells_timeout_start_and_partitions(cli: Cli, written: str
     assert transaction["partitions"] == [{"topic": written, "partition": 0}, {"topic": written, "partition": 1}]
 
 
-def test_what_has_ended_is_open_no_more(cli: Cli, written: str, producer: Producer) -> None:
+def test_ended_transactions_are_not_open(cli: Cli, written: str, producer: Producer) -> None:
     producer.commit_transaction()
     transaction = described(cli, f"id-{written}")
     assert transaction["state"] in ("PrepareCommit", "CompleteCommit")
@@ -165,7 +165,7 @@ def test_an_id_that_is_not_there_is_named_with_those_that_are_like_it(
 # ---- producers
 
 
-def test_partitions_tell_their_producers_and_what_these_hold_open(cli: Cli, written: str, producer: Producer) -> None:
+def test_partitions_report_their_producers_and_open_transactions(cli: Cli, written: str, producer: Producer) -> None:
     producer_id = described(cli, f"id-{written}")["producerId"]
     told = cli("txn", "producers", written, "--json").json
     starts = {one["partition"]: one["currentTxnStartOffset"] for one in told if one["producerId"] == producer_id}
@@ -210,11 +210,11 @@ def test_a_transaction_that_hangs_is_found(cli: Cli, written: str, hanging: int)
     cli("txn", "abort", "--topic", f"{written}:0", "--producer-id", str(hanging))
 
 
-def test_what_may_still_end_by_itself_does_not_hang(cli: Cli, written: str, producer: Producer) -> None:
+def test_a_transaction_within_its_timeout_does_not_hang(cli: Cli, written: str, producer: Producer) -> None:
     assert cli("txn", "find-hanging", written, "--older-than", "0s").lines == []
 
 
-def test_what_was_written_to_a_moment_ago_does_not_hang_yet(cli: Cli, written: str, hanging: int) -> None:
+def test_a_recently_written_transaction_does_not_hang_yet(cli: Cli, written: str, hanging: int) -> None:
     assert cli("txn", "find-hanging", written).lines == []
     cli("txn", "abort", "--topic", f"{written}:0", "--producer-id", str(hanging))
 
@@ -232,7 +232,9 @@ def test_a_transaction_that_hangs_is_aborted_in_its_partition(cli: Cli, written:
     assert cli("txn", "find-hanging", written, "--older-than", "0s").lines == []
 
 
-def test_what_a_coordinator_knows_is_not_aborted_behind_its_back(cli: Cli, written: str, producer: Producer) -> None:
+def test_a_transaction_known_to_a_coordinator_cannot_be_aborted_in_a_partition(
+    cli: Cli, written: str, producer: Producer
+) -> None:
     done = cli("txn", "abort", "--topic", f"{written}:0", "--start-offset", "1", fails=1)
     assert done.stderr == (
         f"cordwood: the transaction in {written}-0 does not hang: it is Ongoing as id-{written}, "
@@ -243,9 +245,7 @@ def test_what_a_coordinator_knows_is_not_aborted_behind_its_back(cli: Cli, writt
     until(lambda: sorted(committed_values(cli, written)) == ["before", "open", "open"])
 
 
-def test_a_transaction_that_is_not_there_is_told_with_those_that_are(
-    cli: Cli, written: str, producer: Producer
-) -> None:
+def test_a_missing_transaction_is_reported_with_the_existing_ones(cli: Cli, written: str, producer: Producer) -> None:
     producer_id = described(cli, f"id-{written}")["producerId"]
     done = cli("txn", "abort", "--topic", f"{written}:0", "--start-offset", "99", fails=1)
     assert done.stderr == (
@@ -267,5 +267,5 @@ def test_a_transaction_that_is_not_there_is_told_with_those_that_are(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_use_is_told(cli: Cli, options: list[str], refusal: str) -> None:
+def test_wrong_usage_is_reported(cli: Cli, options: list[str], refusal: str) -> None:
     assert refusal in cli("txn", "abort", *options, fails=2).stderr

@@ -29,7 +29,7 @@ def test_each_reason_has_its_own_hint(error: OSError, port: int, hint: str) -> N
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-def test_every_address_needs_one_that_clients_are_told(host: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_wildcard_address_needs_an_advertised_one(host: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         run_node(NodeOptions(host=host, port=9192, ephemeral=True))
     said = capsys.readouterr().err

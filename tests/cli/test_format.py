@@ -20,7 +20,7 @@ CASES: list[dict[str, Any]] = json.loads(gzip.decompress(VECTORS.read_bytes()))
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
-def test_format_does_what_kafka_does(case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_format_matches_kafkas(case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("server.properties").write_text(case["config"])
     for run in case["runs"]:
@@ -80,7 +80,7 @@ def test_only_one_option_names_the_first_controllers(tmp_path: Path) -> None:
     assert "Only one of --standalone" in done.stderr
 
 
-def test_what_was_formatted_is_told_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_formatted_directories_are_reported_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     config = next(case["config"] for case in CASES if "standalone" in str(case["runs"]))
     Path("server.properties").write_text(config)

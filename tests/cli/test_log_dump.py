@@ -29,7 +29,7 @@ def description() -> dict[str, Any]:
 # What Kafka wrote
 
 
-def test_json_says_of_every_segment_what_kafka_says(kafkas: Path) -> None:
+def test_json_of_every_segment_matches_kafkas_dump(kafkas: Path) -> None:
     by_file: dict[str, list[Line]] = defaultdict(list)
     for line in dump_json("--indexes", kafkas):
         by_file[os.path.relpath(line["file"], kafkas)].append(line)
@@ -60,7 +60,7 @@ def _without(line: Line, *names: str) -> Line:
     return {name: value for name, value in line.items() if name not in names}
 
 
-def test_json_says_of_every_snapshot_what_kafka_says(kafkas: Path) -> None:
+def test_json_of_every_snapshot_matches_kafkas_dump(kafkas: Path) -> None:
     for partition in description()["partitions"]:
         directory = kafkas / f"{partition['topic']}-{partition['partition']}"
         for snapshot in partition["producerSnapshots"]:
@@ -72,7 +72,7 @@ def test_json_says_of_every_snapshot_what_kafka_says(kafkas: Path) -> None:
             assert told == snapshot["records"]
 
 
-def test_json_says_of_the_bootstrap_checkpoint_what_kafka_says(kafkas: Path) -> None:
+def test_json_of_the_bootstrap_checkpoint_matches_kafkas_dump(kafkas: Path) -> None:
     records = of_type(dump_json(kafkas / "bootstrap.checkpoint"), "record")
     told = [_without(record, "type", "file", "keyText", "valueText") for record in records]
     assert told == description()["bootstrapCheckpoint"]
@@ -87,14 +87,14 @@ def test_json_says_of_the_bootstrap_checkpoint_what_kafka_says(kafkas: Path) -> 
         ("cleaner-offset-checkpoint", "checkpointCleaner"),
     ],
 )
-def test_offset_checkpoints_are_told_by_partition(name: str, key: str, kafkas: Path) -> None:
+def test_offset_checkpoints_are_dumped_by_partition(name: str, key: str, kafkas: Path) -> None:
     lines = of_type(dump_json(kafkas / name), "checkpoint")
     told = {(line["topic"], line["partition"]): line["offset"] for line in lines}
     stated = {(p["topic"], p["partition"]): p[key] for p in description()["partitions"] if key in p}
     assert told == stated
 
 
-def test_leader_epochs_properties_and_json_files_are_told(kafkas: Path) -> None:
+def test_leader_epochs_properties_and_json_files_are_dumped(kafkas: Path) -> None:
     epochs = of_type(dump_json(kafkas / "plain-0" / "leader-epoch-checkpoint"), "leaderEpoch")
     assert [(line["epoch"], line["startOffset"]) for line in epochs] == [(0, 0), (2, 24)]
     (meta,) = of_type(dump_json(kafkas / "meta.properties"), "properties")
@@ -250,7 +250,7 @@ def test_a_directory_of_another_program_is_an_error(tmp_path: Path, options: lis
     assert f"{tmp_path} is not a log directory" in done.stderr
 
 
-def test_what_other_programs_keep_beside_partitions_is_passed_over(kafkas: Path, tmp_path: Path) -> None:
+def test_files_of_other_programs_beside_partitions_are_ignored(kafkas: Path, tmp_path: Path) -> None:
     shutil.copytree(kafkas, tmp_path / "data")
     before = dump(tmp_path / "data", "--verify", "--quiet").stdout
     (tmp_path / "data" / "photos-2024").mkdir()
@@ -297,7 +297,7 @@ def test_batches_that_are_appended_meanwhile_are_read(tmp_path: Path) -> None:
         assert next(batches, None) is None
 
 
-def test_a_torn_batch_ends_the_walk_with_what_is_left(tmp_path: Path) -> None:
+def test_a_torn_batch_ends_the_walk_with_the_rest(tmp_path: Path) -> None:
     path = write_segment(tmp_path / f"{FIRST}.log", batch_at(0, "a"), batch_at(1, "b")[:20])
     with ReadOnlyFile(str(path)) as file:
         _, rest = walk(file, decode=False)

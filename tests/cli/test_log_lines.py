@@ -9,7 +9,7 @@ from cordwood.cli.node.foreground import _read_config
 from cordwood.cli.node.log_lines import JsonLines
 
 
-def test_a_line_of_json_has_the_time_the_level_who_says_it_and_what() -> None:
+def test_a_json_log_line_has_time_level_logger_and_message() -> None:
     record = logging.LogRecord("cordwood.log", logging.WARNING, "", 0, "%d records", (3,), None)
     record.created = 1_700_000_000.25
     assert json.loads(JsonLines().format(record)) == {

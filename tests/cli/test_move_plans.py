@@ -43,7 +43,7 @@ def test_a_new_broker_gets_its_share_and_nothing_else_moves() -> None:
     assert {broker for move in moves for broker in move.added} == {4}
 
 
-def test_a_drained_broker_is_emptied_and_what_it_does_not_have_stays() -> None:
+def test_a_drained_broker_is_emptied_and_other_replicas_stay() -> None:
     before = topic("t", (1, 2), (2, 3), (3, 1), (1, 2))
     moves = plan_moves(before, Wish(racks(1, 2)))
     assert [move.partition.partition for move in moves] == [1, 2]
@@ -71,7 +71,7 @@ def test_brokers_stay_uneven_where_racks_forbid_more() -> None:
     assert held(after(before, moves)) == {1: 4, 2: 2, 3: 2}
 
 
-def test_a_replication_factor_grows_and_shrinks_without_moving_what_is_there() -> None:
+def test_changing_the_replication_factor_moves_no_existing_replica() -> None:
     before = topic("t", (1,), (2,), (3,))
     grown = after(before, plan_moves(before, Wish(racks(1, 2, 3), replication_factor=2)))
     assert all(set(before[partition]) < set(replicas) for partition, replicas in grown.items())
@@ -87,7 +87,7 @@ def test_brokers_that_keep_theirs_get_nothing_new() -> None:
     assert [(move.partition.partition, set(move.after)) for move in moves] == [(0, {2, 4})]
 
 
-def test_too_few_brokers_are_told_with_what_would_help() -> None:
+def test_too_few_brokers_are_reported_with_advice() -> None:
     before = topic("t", (1, 2, 3))
     with pytest.raises(Impossible, match=r"t-0 would have 3 replicas, and only 2 brokers could have them \(1, 2\)"):
         plan_moves(before, Wish(racks(1, 2)))
@@ -146,7 +146,7 @@ def test_a_balanced_plan_is_valid_even_and_needs_no_second_one(
 
 
 @given(clusters(), st.data())
-def test_a_drain_copies_only_what_was_there(
+def test_a_drain_copies_only_the_brokers_replicas(
     cluster: tuple[Assignment, dict[int, str | None]], data: st.DataObject
 ) -> None:
     before, brokers = cluster
@@ -168,6 +168,6 @@ def test_rates_are_numbers_with_a_unit(text: str, rate: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "M", "-1", "5MB", "1.5M", "ten"])
-def test_what_is_no_rate_is_told(text: str) -> None:
+def test_invalid_rates_are_reported(text: str) -> None:
     with pytest.raises(ValueError, match="such as 50000000 or 50M"):
         parse_rate(text)

@@ -87,7 +87,7 @@ def test_reading_ends_at_the_end_and_gives_nothing_behind_it() -> None:
     run(main())
 
 
-def test_what_ends_where_it_begins_is_not_asked_for() -> None:
+def test_empty_ranges_are_not_fetched() -> None:
     async def main() -> None:
         async with scripted_brokers() as [broker]:
             assert await Reading(broker, 3).offsets({P0: 3}, {P0: 3}) == []
@@ -114,7 +114,7 @@ def test_reading_ends_in_a_gap_that_compaction_left_at_the_end() -> None:
     run(main())
 
 
-def test_records_that_were_deleted_before_they_were_read_are_told() -> None:
+def test_records_deleted_before_they_were_read_are_reported() -> None:
     async def main() -> None:
         async with scripted_brokers() as [broker]:
             reading = Reading(broker, 9, batch(8))

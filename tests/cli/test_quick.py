@@ -34,7 +34,7 @@ def test_options_become_keyword_arguments_of_their_types() -> None:
     [["--help"], ["--prot", "1"], ["--port"], ["--port", "many"], ["--log-format", "xml"], ["--ephemeral=yes"], ["x"]],
     ids=" ".join,
 )
-def test_what_is_not_plain_is_left_to_typer(words: list[str]) -> None:
+def test_unusual_arguments_are_left_to_typer(words: list[str]) -> None:
     assert quick_arguments(NodeOptions, words) is None
 
 
@@ -120,7 +120,7 @@ def test_arguments_without_an_option_are_taken_in_their_order(
 
 
 @pytest.mark.parametrize("module", ["producing", "consuming"])
-def test_records_flow_without_what_only_other_commands_need(module: str) -> None:
+def test_produce_and_consume_do_not_import_modules_of_other_commands(module: str) -> None:
     code = (
         "import sys\n"
         f"import cordwood.cli.main, cordwood.cli.records.{module}\n"
@@ -133,7 +133,7 @@ def test_records_flow_without_what_only_other_commands_need(module: str) -> None
     assert done.stdout == "[]\n"
 
 
-def test_a_node_starts_without_what_only_other_commands_need() -> None:
+def test_a_node_starts_without_modules_of_other_commands() -> None:
     code = (
         "import sys\n"
         "import cordwood.cli.node.foreground, cordwood.cli.main, cordwood.cli.framework.quick\n"

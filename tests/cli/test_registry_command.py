@@ -67,7 +67,7 @@ def test_node_serves_a_registry_beside_listeners_that_want_certificates(tmp_path
         assert process.wait(30) == 0
 
 
-def test_registry_refuses_an_advertised_url_that_nobody_can_use() -> None:
+def test_registry_refuses_an_unusable_advertised_url() -> None:
     command = [sys.executable, "-m", "cordwood", "registry", "--advertised-url", "http://0.0.0.0:8081"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")

@@ -27,7 +27,7 @@ def test_an_address_is_host_and_port(text: str, expected: list[tuple[str, int]])
 @pytest.mark.parametrize(
     "text", ["a:b", "a:0", "a:65536", ":9092", "a:", "[::1", "[::1]9092", "a:-1", "a:٣", "http://a:b"]
 )
-def test_what_is_no_address_is_named(text: str) -> None:
+def test_invalid_addresses_are_named(text: str) -> None:
     with pytest.raises(BadSetting, match="expected host:port") as caught:
         parse_bootstrap(text)
     assert repr(text) in str(caught.value)

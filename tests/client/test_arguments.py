@@ -116,7 +116,7 @@ def topic(admin: Admin) -> str:
 
 
 @pytest.mark.parametrize(("call", "given"), MISTAKES, ids=[f"{call}{given}" for call, given in MISTAKES])
-def test_the_admin_client_refuses_what_it_cannot_mean(call: str, given: tuple[Any, ...], admin: Admin) -> None:
+def test_the_admin_client_refuses_invalid_arguments(call: str, given: tuple[Any, ...], admin: Admin) -> None:
     with pytest.raises(BadSetting, match="expected"):
         getattr(admin, call)(*given)
 
@@ -154,7 +154,7 @@ def test_a_number_in_the_place_of_an_operation_is_refused() -> None:
         ConfigChange("min.insync.replicas", 2)  # type: ignore[arg-type]
 
 
-def test_a_change_of_a_configuration_sets_unless_told() -> None:
+def test_a_configuration_change_sets_by_default() -> None:
     assert ConfigChange("retention.ms", value=5).operation is AlterOperation.SET
 
 
@@ -174,9 +174,7 @@ def test_states_may_be_spelled_in_small_letters(admin: Admin, topic: str) -> Non
     assert topic in [group.id for group in admin.list_consumer_groups(states=["empty"])]
 
 
-def test_who_resets_the_offsets_of_a_group_with_members_hears_that_they_have_to_leave(
-    admin: Admin, bootstrap: str, topic: str
-) -> None:
+def test_resetting_offsets_of_an_active_group_is_refused(admin: Admin, bootstrap: str, topic: str) -> None:
     with Consumer(topic, bootstrap_servers=bootstrap, group_id=topic) as consumer:
         while not consumer.assignment():
             consumer.poll(timeout_ms=100)
@@ -230,7 +228,7 @@ CONSUMER_MISTAKES: list[tuple[str, tuple[Any, ...]]] = [
 
 
 @pytest.mark.parametrize(("call", "given"), CONSUMER_MISTAKES, ids=[f"{c}{given}" for c, given in CONSUMER_MISTAKES])
-def test_a_consumer_refuses_what_it_cannot_mean(call: str, given: tuple[Any, ...], consumer: Consumer) -> None:
+def test_a_consumer_refuses_invalid_arguments(call: str, given: tuple[Any, ...], consumer: Consumer) -> None:
     with pytest.raises(BadSetting, match="expected"):
         getattr(consumer, call)(*given)
 
@@ -245,7 +243,7 @@ def test_a_listener_that_would_hear_nothing_is_refused(bootstrap: str, topic: st
 
 
 @pytest.mark.parametrize("pattern", ["orders-(", re.compile(b"orders"), 7])
-def test_what_is_no_pattern_is_refused(bootstrap: str, topic: str, pattern: Any) -> None:
+def test_invalid_patterns_are_refused(bootstrap: str, topic: str, pattern: Any) -> None:
     with (
         Consumer(bootstrap_servers=bootstrap, group_id=topic) as consumer,
         pytest.raises(BadSetting, match="the pattern"),
@@ -295,7 +293,7 @@ def test_an_empty_list_is_not_taken_for_all_that_is_assigned(consumer: Consumer)
 
 
 @pytest.mark.parametrize("missing", ["{topic}-not-there", "{topic}"])
-def test_a_commit_of_what_is_not_there_fails_without_waiting_for_the_time_to_be_over(
+def test_a_commit_for_a_missing_partition_fails_before_the_timeout(
     consumer: Consumer, topic: str, missing: str
 ) -> None:
     # Which is a minute: a commit that is tried again until then raises `GaveUp`.

@@ -71,7 +71,7 @@ def test_a_broker_that_lags_does_not_lead_back_to_an_old_leader() -> None:
     assert cluster.leader(ORDERS) == 2
 
 
-def test_a_topic_created_anew_begins_with_its_own_epochs() -> None:
+def test_a_recreated_topic_has_its_own_epochs() -> None:
     cluster = Cluster().updated(metadata(topic(2, 5))).updated(metadata(topic(1, 0, topic_id=OTHER_ID)))
     assert cluster.leader(ORDERS) == 1
 

@@ -166,7 +166,7 @@ def test_metadata_is_kept_fresh_after_brokers_were_away() -> None:
     run(main)
 
 
-def test_many_who_want_fresh_metadata_at_once_cost_one_request() -> None:
+def test_concurrent_metadata_refreshes_share_one_request() -> None:
     async def main(world: World) -> None:
         async with scripted_brokers(1, world) as [broker], await client_in(world, broker.address) as client:
             seen = len(broker.seen_of(MetadataRequest))
@@ -176,7 +176,7 @@ def test_many_who_want_fresh_metadata_at_once_cost_one_request() -> None:
     run(main)
 
 
-def test_one_who_gives_up_on_fresh_metadata_does_not_cost_the_others_theirs() -> None:
+def test_a_cancelled_metadata_waiter_does_not_affect_the_others() -> None:
     async def main(world: World) -> None:
         async with scripted_brokers(1, world) as [broker], await client_in(world, broker.address) as client:
             impatient = asyncio.ensure_future(client.refresh())

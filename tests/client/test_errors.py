@@ -35,7 +35,7 @@ def test_a_broker_error_is_of_the_class_that_stands_for_its_code() -> None:
     assert type(BrokerError(ErrorCode.NOT_CONTROLLER)) is BrokerError
 
 
-def test_a_class_by_itself_has_its_own_code() -> None:
+def test_a_subclass_has_its_own_code() -> None:
     assert RecordTooLarge(message="5 MB").code == ErrorCode.MESSAGE_TOO_LARGE
     assert str(RecordTooLarge(message="5 MB")) == "5 MB (MESSAGE_TOO_LARGE)"
 
@@ -57,11 +57,11 @@ def test_a_code_says_whether_a_retry_may_help() -> None:
     assert not BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED).retriable
 
 
-def test_a_code_of_a_newer_broker_is_told_as_unknown() -> None:
+def test_error_codes_of_newer_brokers_are_reported_as_unknown() -> None:
     assert BrokerError(9999).code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_errors_say_what_to_do_where_that_is_known() -> None:
+def test_errors_have_advice_where_possible() -> None:
     assert BrokerError(ErrorCode.FENCED_INSTANCE_ID).what_to_do == (
         "close this consumer; give each its own group_instance_id"
     )

@@ -38,7 +38,7 @@ with cordwood.testing.node() as node:
     ],
     ids=["Consumer.arrow", "Producer.send_arrow", "to_arrow"],
 )
-def test_arrow_without_pyarrow_says_what_to_install(code: str) -> None:
+def test_arrow_without_pyarrow_names_the_package_to_install(code: str) -> None:
     assert error_without("pyarrow", code) == NO_PYARROW
 
 
@@ -50,6 +50,6 @@ def test_arrow_without_pyarrow_says_what_to_install(code: str) -> None:
         "import cordwood.spark\ncordwood.spark.run",
     ],
 )
-def test_spark_without_pyspark_says_what_to_install(code: str) -> None:
+def test_spark_without_pyspark_names_the_package_to_install(code: str) -> None:
     told = "ImportError: cordwood.spark needs pyspark, which is not installed: pip install 'cordwood[spark]'"
     assert error_without("pyspark", code) == told

@@ -42,7 +42,7 @@ def test_a_producer_finds_the_new_leader_at_once_and_writes_each_record_once_in_
     with_three_brokers(test)
 
 
-def test_a_consumer_goes_on_with_the_new_leader_where_it_was() -> None:
+def test_a_consumer_continues_at_its_position_with_the_new_leader() -> None:
     async def test(cluster: ThreeBrokers) -> None:
         await cluster.create("t", 1, min_insync_replicas="2")
         seen: list[bytes | None] = []
@@ -66,7 +66,7 @@ def test_a_consumer_goes_on_with_the_new_leader_where_it_was() -> None:
 
 
 @pytest.mark.parametrize("reset", ["none", "earliest", "latest"])
-def test_a_consumer_is_told_of_records_that_an_unclean_election_has_cut_off(reset: str) -> None:
+def test_records_lost_in_an_unclean_election_raise_log_truncation(reset: str) -> None:
     async def test(cluster: ThreeBrokers) -> None:
         await cluster.create("t", 1, unclean_leader_election_enable="true")
         async with (

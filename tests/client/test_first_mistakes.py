@@ -111,7 +111,7 @@ def test_the_last_record_of_an_iteration_is_committed_when_nothing_failed(bootst
     assert committed(bootstrap, topic) == 3
 
 
-def test_what_was_committed_by_hand_stays_when_the_work_fails_after_it(bootstrap: str, topic: str) -> None:
+def test_explicit_commits_stay_if_processing_fails_afterwards(bootstrap: str, topic: str) -> None:
     def main() -> None:
         with Consumer(topic, bootstrap_servers=bootstrap, group_id=topic, auto_offset_reset="earliest") as consumer:
             for record in consumer:
@@ -173,7 +173,7 @@ def test_an_async_consumer_says_where_a_record_is_that_does_not_read(bootstrap: 
     assert (error.partition, error.offset) == (TopicPartition(topic, 0), 2)
 
 
-def test_where_a_record_is_survives_a_pickle() -> None:
+def test_record_metadata_survives_pickling() -> None:
     error = SerializationFailed("no", TopicPartition("t", 0), 7)
     for other in (copy.copy(error), pickle.loads(pickle.dumps(error))):
         assert (str(other), other.partition, other.offset) == ("no", TopicPartition("t", 0), 7)
@@ -217,7 +217,7 @@ def shown(error: BaseException) -> str:
     return "".join(traceback.format_exception_only(error))
 
 
-def test_a_traceback_shows_what_to_do() -> None:
+def test_a_traceback_shows_advice() -> None:
     error = TopicNotFound(subject="topic orders")
     assert "what to do: create it, or check the name" in shown(error)
     assert "what to do" not in str(error)
@@ -225,7 +225,7 @@ def test_a_traceback_shows_what_to_do() -> None:
     assert "what to do: stop its members first" in shown(BrokerError(ErrorCode.NON_EMPTY_GROUP))
 
 
-def test_what_to_do_is_not_said_twice() -> None:
+def test_advice_is_not_repeated() -> None:
     error = IllegalState("no transaction: begin one")
     error.advise("begin one")
     assert shown(error).count("begin one") == 1

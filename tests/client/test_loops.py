@@ -41,7 +41,7 @@ def test_a_producer_says_that_it_is_of_another_loop(node: AnyCluster, loop: asyn
     loop.run_until_complete(producer.close())
 
 
-def test_a_producer_whose_loop_ends_says_so_to_who_waits_and_takes_nothing_more(
+def test_a_producer_whose_loop_ends_fails_waiters_and_new_records(
     node: AnyCluster, loop: asyncio.AbstractEventLoop
 ) -> None:
     topic = node.topic()

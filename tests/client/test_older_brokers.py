@@ -21,7 +21,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[OlderBroker]:
         assert broker.too_new == []
 
 
-def test_what_is_produced_is_consumed_in_a_group(broker: OlderBroker) -> None:
+def test_produced_records_are_consumed_in_a_group(broker: OlderBroker) -> None:
     with Producer(bootstrap_servers=broker.bootstrap) as producer:
         for number in range(100):
             producer.send("orders", str(number))

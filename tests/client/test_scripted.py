@@ -90,7 +90,7 @@ def test_each_address_that_fails_is_named_with_the_reason() -> None:
     run(main())
 
 
-def test_a_peer_that_is_no_broker_is_told() -> None:
+def test_a_peer_that_is_no_broker_is_reported() -> None:
     def shout(frame: bytearray, connection: ConnectionInfo) -> Answer:
         return [b"HTTP/1.1 400 Bad Request\r\n\r\n"]
 
@@ -148,7 +148,7 @@ def test_a_leader_that_moved_is_followed() -> None:
     run(main())
 
 
-def test_only_what_failed_is_asked_again() -> None:
+def test_only_failed_partitions_are_retried() -> None:
     async def main() -> None:
         async with scripted_brokers() as [broker]:
             broker.leaders = [1, 1]

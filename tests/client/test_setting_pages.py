@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 LEVELS = {"compression_gzip_level", "compression_lz4_level", "compression_zstd_level"}
 
 
-def test_the_page_of_settings_is_what_its_generator_writes(tmp_path: Path) -> None:
+def test_the_settings_page_is_what_its_generator_writes(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     generator = ROOT / "tools" / "generate_client_configs.py"
     subprocess.run([sys.executable, str(generator), "--docs", str(page)], check=True)

@@ -87,12 +87,12 @@ def test_all_clients_reach_a_node_that_wants_certificates(node: EmbeddedNode, ca
         assert consumer.getone().value == b"secret"
 
 
-def test_a_plain_client_is_told_that_it_may_be_a_tls_listener(node: EmbeddedNode) -> None:
+def test_a_plaintext_client_gets_a_hint_about_tls(node: EmbeddedNode) -> None:
     with pytest.raises(CannotReachCluster, match="is it a TLS listener"):
         Producer(bootstrap_servers=node.bootstrap)
 
 
-def test_an_authority_that_is_not_trusted_is_told(node: EmbeddedNode) -> None:
+def test_an_untrusted_authority_is_reported(node: EmbeddedNode) -> None:
     with pytest.raises(CannotReachCluster, match="certificate cannot be verified"):
         Producer(bootstrap_servers=node.bootstrap, security_protocol="SSL")
 

@@ -61,7 +61,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     ]
 
 
-def test_what_is_required_has_to_be_said() -> None:
+def test_required_keys_must_be_set() -> None:
     with pytest.raises(BadConfiguration) as refused:
         BrokerConfig.from_layers(Layer("a", {"broker.id": "1"}))
     assert refused.value.problems == [
@@ -105,7 +105,7 @@ def test_an_unknown_variable_is_refused_with_the_nearest() -> None:
     )
 
 
-def test_what_a_spark_session_leaves_in_the_environment_is_no_setting() -> None:
+def test_variables_of_a_spark_session_are_not_settings() -> None:
     variables = {"CORDWOOD_SPARK_CORES": "2", "CORDWOOD_SPARK_NURSERY": "/n", "CORDWOOD_NUM_PARTITIONS": "3"}
     assert environment_layer(variables).settings == {"num.partitions": "3"}
 
@@ -142,7 +142,7 @@ def test_a_mechanisms_key_is_known() -> None:
     assert config.for_listener("OUTER", "plain.sasl.jaas.config") == Password("elm")
 
 
-def test_dynamic_settings_that_cannot_stand_are_left_out_and_told() -> None:
+def test_invalid_dynamic_settings_are_ignored_and_reported() -> None:
     config = broker().with_dynamic(
         {"listeners": "PLAINTEXT://:1", "cordoned.log.dirs": "*", "log.retention.ms": "x"},
         {"node.id": "5", "ssl.keystore.location": "/k", "num.io.threads": "9"},
@@ -202,7 +202,7 @@ def test_keys_have_to_fit_each_other(settings: dict[str, str], message: str) -> 
     assert message in refused.value.message
 
 
-def test_connections_may_be_idle_for_ever() -> None:
+def test_idle_timeouts_can_be_disabled() -> None:
     assert broker(connections_max_idle_ms="-1").integer("connections.max.idle.ms") == -1
     assert broker(connections_max_idle_ms="101").integer("connections.max.idle.ms") == 101
 

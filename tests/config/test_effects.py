@@ -39,7 +39,7 @@ def test_an_effect_can_be_looked_up() -> None:
     assert effect_on_broker("num.io.threads").effect is Effect.NEVER
 
 
-def test_definitions_and_the_page_are_what_the_facts_give(tmp_path: Path) -> None:
+def test_definitions_and_the_page_match_the_facts(tmp_path: Path) -> None:
     page = tmp_path / "configuration.md"
     subprocess.run([sys.executable, str(GENERATOR), "--into", str(tmp_path), "--docs", str(page)], check=True)
     generated = {file.name: file.read_text() for file in (tmp_path / "definitions").glob("*.py")}

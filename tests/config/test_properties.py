@@ -19,7 +19,7 @@ def test_a_key_ends_at_an_equals_sign_a_colon_or_a_blank(line: str) -> None:
     assert parse_properties(line) == {"Truth": "Beauty"}
 
 
-def test_a_line_goes_on_after_a_backslash_and_its_next_lines_indent_is_dropped() -> None:
+def test_a_backslash_continues_a_line_and_drops_the_next_indent() -> None:
     text = "fruits                           apple, banana, pear, \\\n     cantaloupe, watermelon, \\\r\n\tkiwi, mango"
     assert parse_properties(text) == {"fruits": "apple, banana, pear, cantaloupe, watermelon, kiwi, mango"}
 
@@ -28,7 +28,7 @@ def test_an_even_number_of_backslashes_ends_no_line_early() -> None:
     assert parse_properties("path=C:\\\\\nnext=1") == {"path": "C:\\", "next": "1"}
 
 
-def test_a_line_that_goes_on_may_look_like_a_comment() -> None:
+def test_a_continuation_line_may_look_like_a_comment() -> None:
     assert parse_properties("a=1\\\n#2") == {"a": "1#2"}
 
 
@@ -36,7 +36,7 @@ def test_comments_do_not_go_on() -> None:
     assert parse_properties("# a \\\nb=1\n  ! c=2\n\n   \n") == {"b": "1"}
 
 
-def test_a_backslash_at_the_end_of_the_text_stands_for_nothing() -> None:
+def test_a_backslash_at_the_end_of_the_text_is_dropped() -> None:
     assert parse_properties("a=b\\") == {"a": "b"}
 
 
@@ -71,7 +71,7 @@ def test_a_broken_unicode_escape_is_refused(text: str) -> None:
         parse_properties(text)
 
 
-def test_of_a_key_that_stands_twice_the_last_value_counts() -> None:
+def test_the_last_value_of_a_repeated_key_counts() -> None:
     assert parse_properties("a=1\na=2") == {"a": "2"}
 
 
@@ -86,7 +86,7 @@ def test_it_writes_as_java_does() -> None:
 
 
 @given(st.dictionaries(TEXT, TEXT, max_size=5), st.none() | TEXT)
-def test_what_is_written_is_read_back(properties: dict[str, str], comment: str | None) -> None:
+def test_written_values_read_back(properties: dict[str, str], comment: str | None) -> None:
     written = write_properties(properties, comment)
     assert written.isascii()
     assert parse_properties(written) == properties

@@ -20,7 +20,7 @@ def test_defaults_are_the_logs_own() -> None:
     assert (config.min_insync_replicas, config.unclean_leader_election_enable) == (1, False)
 
 
-def test_what_a_topic_says_wins_over_what_its_broker_says() -> None:
+def test_topic_settings_override_broker_defaults() -> None:
     config = broker(log_retention_ms="5", log_segment_bytes="2000000", compression_type="zstd")
     log = topic_config(config, {"retention.ms": "6", "compression.type": "uncompressed"}).log
     assert (log.retention_ms, log.segment_bytes, log.compression_type) == (6, 2_000_000, Codec.NONE)

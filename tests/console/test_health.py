@@ -39,7 +39,7 @@ def test_a_node_that_has_started_is_ready(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_a_log_directory_that_fails_is_told(tmp_path: Path) -> None:
+def test_a_failed_log_directory_is_reported(tmp_path: Path) -> None:
     async def main() -> None:
         directories = [str(tmp_path / name) for name in "ab"]
         async with (

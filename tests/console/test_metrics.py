@@ -36,7 +36,7 @@ def run(tmp_path: Path) -> Run:
     return run_test
 
 
-def test_the_page_has_what_the_documentation_lists_and_nothing_else(run: Run) -> None:
+def test_the_page_matches_the_documented_metrics(run: Run) -> None:
     async def test(measured: MeasuredNode) -> None:
         await make_topic(measured, "orders")
         figures = await measured.scrape("?partitions=yes")

@@ -76,7 +76,7 @@ async def change(measured: MeasuredNode, name: str, value: str) -> None:
 # In and out
 
 
-def test_what_is_appended_and_what_is_read_is_counted_by_topic(run: Run) -> None:
+def test_appends_and_reads_are_counted_by_topic(run: Run) -> None:
     async def test(measured: MeasuredNode) -> None:
         orders, payments = await make_topic(measured, "orders"), await make_topic(measured, "payments")
         size = await produce(measured, orders)
@@ -178,7 +178,7 @@ def test_topics_beyond_the_bound_are_summed_up(run: Run) -> None:
     run(test, cordwood_metrics_topics_max="2")
 
 
-def test_a_topic_that_is_made_again_begins_anew(run: Run) -> None:
+def test_a_recreated_topic_starts_over(run: Run) -> None:
     async def test(measured: MeasuredNode) -> None:
         await produce(measured, await make_topic(measured, "orders"))
         assert traffic(await measured.scrape(), OTHER)["messages_in"] == 3
@@ -232,7 +232,7 @@ def lags(figures: Figures) -> dict[tuple[str, str, str], float]:
     }
 
 
-def test_lag_is_what_is_between_a_groups_offset_and_the_high_watermark(run: Run) -> None:
+def test_lag_is_the_distance_from_the_committed_offset_to_the_high_watermark(run: Run) -> None:
     async def test(measured: MeasuredNode) -> None:
         orders = await make_topic(measured, "orders", 2)
         for _ in range(4):

@@ -42,7 +42,7 @@ async def unfenced(stage: Stage) -> int:
     return epoch
 
 
-def test_the_first_controller_of_a_cluster_writes_what_the_cluster_begins_with_once() -> None:
+def test_the_first_controller_writes_the_initial_metadata_once() -> None:
     offsets: list[int] = []
 
     async def test(stage: Stage) -> None:
@@ -57,7 +57,7 @@ def test_the_first_controller_of_a_cluster_writes_what_the_cluster_begins_with_o
     on_stage(test, again=again)
 
 
-def test_what_is_answered_is_in_the_nodes_image_and_on_the_disk() -> None:
+def test_answered_changes_are_in_the_image_and_on_disk() -> None:
     async def test(stage: Stage) -> None:
         await unfenced(stage)
         created = await stage.channel.ask(CreateTopicsRequest(topics=[topic("t")], timeout_ms=1_000))
@@ -80,7 +80,7 @@ def test_a_decision_sees_those_before_it_that_are_not_committed() -> None:
     on_stage(test)
 
 
-def test_a_controller_that_loses_its_log_answers_that_it_is_none() -> None:
+def test_a_controller_that_loses_its_log_answers_not_controller() -> None:
     async def test(stage: Stage) -> None:
         await unfenced(stage)
         stage.disk.fail_next("sync", errno.EIO)

@@ -47,7 +47,7 @@ def test_the_principal_and_the_address_of_the_client_survive() -> None:
     assert decode_host(envelope.client_host_address) == "0.0.0.0"
 
 
-def test_what_is_not_forwarded_is_refused() -> None:
+def test_requests_that_cannot_be_forwarded_are_refused() -> None:
     async def test(stage: Stage) -> None:
         for envelope, error in (
             (wrap(BrokerHeartbeatRequest(), OwnRequest(1)), ErrorCode.INVALID_REQUEST),

@@ -95,7 +95,7 @@ def active_node(cluster: Cluster) -> int:
     return 0
 
 
-def test_a_node_with_the_id_of_a_live_one_is_refused_and_the_live_one_goes_on() -> None:
+def test_a_node_with_a_live_nodes_id_is_refused_and_the_live_one_is_unaffected() -> None:
     async def main(cluster: Cluster) -> None:
         twin = a_twin(cluster, 2)
         before = image(cluster).brokers

@@ -28,7 +28,7 @@ def prospective(epoch: int) -> Prospective:
     return Prospective(epoch, 2, ENDPOINTS, None, None, Votes([ReplicaKey(1)], 1), 0)
 
 
-def test_a_window_forgets_what_is_older_than_a_minute() -> None:
+def test_a_window_covers_the_last_minute() -> None:
     time = Time()
     values = Windowed(time.monotonic)
     assert isnan(values.average)

@@ -26,7 +26,7 @@ def test_a_controller_with_the_id_of_a_voter_learns_how_to_get_one_of_its_own_or
     assert f"cordwood quorum remove 1, then cordwood quorum add 1@b:9093:{uuid_text(OURS)}" in told
 
 
-def test_a_broker_with_the_id_of_a_voter_is_not_told_to_become_one() -> None:
+def test_a_broker_with_the_id_of_a_voter_is_not_advised_to_become_one() -> None:
     told = doubt(1, OURS, {})
     assert told is not None
     assert told.endswith("cordwood quorum remove 1")

@@ -47,7 +47,7 @@ def test_listeners_get_each_batch_once_it_is_committed_and_in_the_order_they_cam
     on_stage(test)
 
 
-def test_what_is_appended_during_a_flush_waits_for_the_next() -> None:
+def test_appends_during_a_flush_wait_for_the_next_flush() -> None:
     async def test(stage: Stage) -> None:
         await stage.settle()
         epoch = stage.quorum.leader.epoch

@@ -26,7 +26,7 @@ def test_a_broker_that_is_silent_has_its_session_for_the_timeout() -> None:
     assert found.expired(1_000 + TIMEOUT_MS) == [Expired(1, EPOCH, Expiry.SILENT)]
 
 
-def test_every_heartbeat_begins_the_timeout_anew() -> None:
+def test_every_heartbeat_restarts_the_timeout() -> None:
     found = heard_at(1_000)
     found.heard(1, EPOCH, 20, 5, 3_000)
     assert found.next_end_ms == 3_000 + TIMEOUT_MS
@@ -122,7 +122,7 @@ def test_a_broker_that_was_connected_and_refuses_connections_has_no_grace() -> N
     assert found.next_end_ms == 2_020 + TIMEOUT_MS
 
 
-def test_a_broker_that_a_new_controller_finds_nobody_at_has_the_grace() -> None:
+def test_a_broker_unreachable_for_a_new_controller_has_the_grace_period() -> None:
     found = sessions()
     found.begin(1, EPOCH, 0)
     found.refused(1, EPOCH, 100)

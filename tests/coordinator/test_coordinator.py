@@ -110,7 +110,7 @@ def test_a_group_can_be_used_as_soon_as_its_coordinator_is_found() -> None:
     simulate(test)
 
 
-def test_many_who_ask_first_create_the_topic_once() -> None:
+def test_concurrent_first_requests_create_the_topic_once() -> None:
     async def test(stage: Stage) -> None:
         assert await asyncio.gather(*(stage.find(f"g{number}") for number in range(10))) == [ErrorCode.NONE] * 10
         assert len(list(stage.broker.groups.shards)) == 50
@@ -118,7 +118,7 @@ def test_many_who_ask_first_create_the_topic_once() -> None:
     simulate(test)
 
 
-def test_before_anyone_has_looked_for_a_coordinator_there_is_none() -> None:
+def test_there_is_no_coordinator_before_the_first_look_up() -> None:
     async def test(stage: Stage) -> None:
         await stage.create("orders")
         assert await stage.commit("g", 5) == ErrorCode.NOT_COORDINATOR
@@ -142,7 +142,7 @@ async def with_offsets(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("how", ["stop", "kill", "lose_power"])
-def test_what_was_committed_is_there_after_a_restart(how: str) -> None:
+def test_committed_offsets_survive_a_restart(how: str) -> None:
     async def test(stage: Stage) -> None:
         await with_offsets(stage)
         ended = getattr(stage.machine, how)()
@@ -209,7 +209,7 @@ def test_offsets_of_a_topic_that_is_deleted_while_they_are_loaded_go_with_it() -
     simulate(test)
 
 
-def test_whoever_waits_hears_when_the_coordinators_topic_is_deleted() -> None:
+def test_waiters_get_an_error_when_the_coordinators_topic_is_deleted() -> None:
     async def test(stage: Stage) -> None:
         await with_offsets(stage)
         waiting: Promise[str] = Promise()
@@ -241,7 +241,7 @@ def test_the_number_of_shards_is_that_of_the_topic_whatever_is_configured_later(
 # Requests about several groups
 
 
-def test_a_request_about_several_groups_is_answered_when_what_it_saw_of_all_of_them_is_committed() -> None:
+def test_a_request_about_several_groups_waits_until_all_its_results_are_committed() -> None:
     """With a flush for every commit: each request sees those before it, and none of them is on the disk yet."""
 
     async def test(stage: Stage) -> None:

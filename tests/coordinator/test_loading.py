@@ -42,7 +42,7 @@ async def loaded(stage: Stage) -> Diary:
     return diary
 
 
-def test_a_fresh_state_is_what_the_old_one_was() -> None:
+def test_a_reloaded_state_equals_the_old_one() -> None:
     async def test(stage: Stage) -> None:
         stage.shard.decide(writes("a", "b"))
         stage.shard.decide(writes("c", producer=ProducerIdAndEpoch(7, 1)))
@@ -180,7 +180,7 @@ def test_kafkas_groups_are_the_ones_that_it_listed(kafkas: list[GroupShardState]
     }
 
 
-def test_kafkas_offsets_are_the_ones_that_it_told(kafkas: list[GroupShardState], stated: dict[str, Any]) -> None:
+def test_loaded_offsets_match_those_that_kafka_reported(kafkas: list[GroupShardState], stated: dict[str, Any]) -> None:
     """Those of transactions that were committed among them, and none of those that were aborted or are open."""
     offsets = {
         group_id: {
@@ -198,7 +198,7 @@ def test_kafkas_offsets_are_the_ones_that_it_told(kafkas: list[GroupShardState],
     assert offsets == {group_id: group["offsets"] for group_id, group in stated.items()}
 
 
-def test_what_kafka_left_open_is_pending(kafkas: list[GroupShardState]) -> None:
+def test_transactions_left_open_by_kafka_are_pending(kafkas: list[GroupShardState]) -> None:
     pending = [
         (group_id, state)
         for state in kafkas

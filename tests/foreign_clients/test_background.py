@@ -58,7 +58,7 @@ def test_a_compacted_topic_keeps_the_last_of_each_key(own_node: StartNode) -> No
 
 
 @pytest.mark.skipif(not TELLS_OF_PROCESSES, reason="this system does not tell of a process's descriptors")
-def test_a_connection_that_was_idle_is_closed_and_its_client_goes_on(own_node: StartNode) -> None:
+def test_an_idle_connection_is_closed_and_its_client_continues(own_node: StartNode) -> None:
     node = own_node({"connections.max.idle.ms": "500"})
     address = Address(node.bootstrap)
     LibrdkafkaClient(address).create_topic("idle")
@@ -72,7 +72,7 @@ def test_a_connection_that_was_idle_is_closed_and_its_client_goes_on(own_node: S
     assert [record.value for record in read_all(LibrdkafkaClient(address), "idle")] == [b"before", b"after"]
 
 
-def test_topics_are_created_with_as_many_partitions_as_the_node_is_told(own_node: StartNode) -> None:
+def test_topics_are_created_with_num_partitions(own_node: StartNode) -> None:
     node = own_node({"num.partitions": "3"})
     client = LibrdkafkaClient(Address(node.bootstrap))
     client.produce("made", [Record(b"x")], partition=2)

@@ -61,14 +61,14 @@ Spec: Any = OffsetSpec
         (Spec.for_timestamp(START_MS + 10), -1, -1),
     ],
 )
-def test_offsets_are_told_by_what_they_stand_for(
+def test_special_offsets_are_resolved(
     librdkafka_admin: AdminClient, written: str, spec: OffsetSpec, offset: int, timestamp_ms: int
 ) -> None:
     (answer,) = librdkafka_admin.list_offsets({TopicPartition(written, 0): spec}).values()
     assert (answer.result().offset, answer.result().timestamp) == (offset, timestamp_ms)
 
 
-def test_log_directories_tell_what_they_hold(kafka_python_admin: Any, written: str) -> None:
+def test_log_directories_are_described_with_their_replicas(kafka_python_admin: Any, written: str) -> None:
     brokers = kafka_python_admin.describe_log_dirs()
     assert len(brokers) == NODES
     for broker in brokers:
@@ -127,7 +127,7 @@ def test_a_leader_that_leads_need_not_be_elected(librdkafka_admin: AdminClient, 
     assert error.code() == ErrorCode.ELECTION_NOT_NEEDED
 
 
-def test_topics_are_listed_among_what_has_a_configuration(kafka_python_admin: Any, written: str) -> None:
+def test_topics_are_listed_as_configurable_resources(kafka_python_admin: Any, written: str) -> None:
     resources = kafka_python_admin.list_config_resources()
     assert written in resources["topic"]
     assert resources["broker"]

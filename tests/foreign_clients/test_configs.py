@@ -24,7 +24,7 @@ def await_config(admin: Admin, resource: Resource, key: str, value: str | None, 
     eventually(lambda: admin.configs(resource)[key], lambda config: config == ConfigValue(value, source))
 
 
-def test_a_topics_configuration_tells_what_was_set_and_what_is_a_default(admin: Admin, topic: str) -> None:
+def test_a_topics_configuration_distinguishes_settings_from_defaults(admin: Admin, topic: str) -> None:
     admin.create_topic(topic, configs={"retention.ms": "5000", "cleanup.policy": "compact"})
     configs = eventually(lambda: admin.configs(Resource("topic", topic)))
     assert configs["retention.ms"] == ConfigValue("5000", TOPIC_SOURCE)
@@ -39,7 +39,7 @@ def test_the_configuration_of_an_unknown_topic_is_refused(admin: Admin, topic: s
     assert refusal_of(lambda: admin.configs(Resource("topic", topic))) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_replacing_a_configuration_takes_back_what_is_not_named(admin: Admin, topic: str) -> None:
+def test_replacing_a_configuration_resets_settings_that_are_not_named(admin: Admin, topic: str) -> None:
     admin.create_topic(topic, configs={"retention.ms": "5000", "segment.ms": "60000"})
     resource = Resource("topic", topic)
     admin.replace_configs(resource, {"segment.ms": "70000"})
@@ -74,7 +74,7 @@ def test_lists_grow_and_shrink(incremental_admin: IncrementalAdmin, topic: str) 
     await_config(admin, resource, "cleanup.policy", "compact", TOPIC_SOURCE)
 
 
-def test_what_is_no_list_does_not_grow(incremental_admin: IncrementalAdmin, topic: str) -> None:
+def test_appending_to_a_non_list_is_refused(incremental_admin: IncrementalAdmin, topic: str) -> None:
     incremental_admin.create_topic(topic)
     change = ConfigChange("append", "retention.ms", "1")
     assert (

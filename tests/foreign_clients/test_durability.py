@@ -91,7 +91,7 @@ def test_deleted_records_stay_deleted(own_node: StartNode, end: Ending) -> None:
 
 
 @ENDINGS
-def test_an_idempotent_producer_goes_on_where_it_was(own_node: StartNode, end: Ending) -> None:
+def test_an_idempotent_producer_continues_its_sequence(own_node: StartNode, end: Ending) -> None:
     """Its node is ended three times while it sends. Every record is there once and in order."""
     node = own_node()
     address = Address(node.bootstrap)
@@ -110,7 +110,7 @@ def test_an_idempotent_producer_goes_on_where_it_was(own_node: StartNode, end: E
 
 
 @ENDINGS
-def test_what_was_acknowledged_before_the_end_is_there_afterwards(own_node: StartNode, end: Ending) -> None:
+def test_acknowledged_records_survive_a_kill(own_node: StartNode, end: Ending) -> None:
     node = own_node()
     address = Address(node.bootstrap)
     client = LibrdkafkaClient(address)

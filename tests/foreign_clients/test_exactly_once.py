@@ -176,7 +176,7 @@ def slots(
 
 
 @pytest.mark.parametrize("slots", WORKERS, indirect=True)
-def test_each_number_is_transformed_once_whoever_is_killed(
+def test_each_number_is_transformed_once_despite_kills(
     slots: list[Slot], mortal_node: Nodes | None, topic: str, connect: Connect
 ) -> None:
     random = Random(topic if KAFKA else 1)

@@ -54,7 +54,7 @@ def test_clients_of_four_libraries_share_a_group(assignor: str, group: Group, fe
 
 @pytest.mark.parametrize("other", ["aiokafka", "librdkafka", "kafka-python"])
 @pytest.mark.parametrize("leads", ["cordwood", "the other"])
-def test_cordwood_and_another_share_a_group_whoever_leads(
+def test_cordwood_and_another_client_share_a_group_under_either_leader(
     other: str, leads: str, group: Group, feed: CreateFeed
 ) -> None:
     """With the most demanding assignor that both have."""

@@ -66,9 +66,7 @@ def admin(request: pytest.FixtureRequest, groups_address: Address) -> Iterator[G
     "name",
     ["librdkafka-eager", "librdkafka-consumer", "kafka-python", "aiokafka", "cordwood-eager", "cordwood-consumer"],
 )
-def test_what_members_commit_is_what_administrators_see(
-    name: str, viewer: GroupViewer, group: Group, feed: CreateFeed
-) -> None:
+def test_administrators_see_the_members_commits(name: str, viewer: GroupViewer, group: Group, feed: CreateFeed) -> None:
     records = feed(PARTITIONS)
     added = records.add(10) + records.add(5, [Place(group.topic, 1)])
     member = group.start(KINDS[name])
@@ -79,7 +77,7 @@ def test_what_members_commit_is_what_administrators_see(
 
 
 @pytest.mark.parametrize("kind", [EAGER, COOPERATIVE, CONSUMER], ids=lambda kind: f"{kind.protocol}-{kind.assignor}")
-def test_a_group_is_described_while_it_works_and_when_nobody_is_left(
+def test_groups_are_described_with_and_without_members(
     kind: Kind, group: Group, feed: CreateFeed, groups_address: Address
 ) -> None:
     feed(PARTITIONS)
@@ -115,7 +113,7 @@ def test_offsets_that_an_administrator_sets_are_where_members_begin(
 
 
 @pytest.mark.parametrize("kind", [EAGER, CONSUMER], ids=["classic", "consumer"])
-def test_a_group_is_deleted_when_nobody_is_left(kind: Kind, admin: GroupAdmin, group: Group, feed: CreateFeed) -> None:
+def test_a_group_without_members_is_deleted(kind: Kind, admin: GroupAdmin, group: Group, feed: CreateFeed) -> None:
     records = feed(PARTITIONS)
     member = group.start(kind)
     group.await_processed(records.add(5))
@@ -210,9 +208,7 @@ AUTO_COMMITTERS = {
 
 
 @pytest.mark.parametrize("library", AUTO_COMMITTERS)
-def test_who_commits_automatically_has_committed_when_it_is_closed(
-    library: str, groups_address: Address, feed: CreateFeed, topic: str
-) -> None:
+def test_closing_with_auto_commit_commits(library: str, groups_address: Address, feed: CreateFeed, topic: str) -> None:
     records = feed(1)
     records.add(10)
     AUTO_COMMITTERS[library](groups_address, topic)
@@ -232,7 +228,7 @@ def test_who_commits_automatically_has_committed_when_it_is_closed(
         "cordwood-consumer",
     ],
 )
-def test_a_group_goes_on_after_its_node_was_restarted(
+def test_a_group_continues_after_its_node_restarts(
     name: str, end: Callable[[Nodes], object], own_node: Callable[..., Nodes], topic: str, tmp_path: Path
 ) -> None:
     """Members stay, and go on where they were: what was committed is not worked on again."""

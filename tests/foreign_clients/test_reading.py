@@ -45,7 +45,7 @@ def test_reading_starts_at_the_beginning_where_that_is_asked_for(client: Client,
 
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
-def test_a_reader_at_the_end_waits_for_what_comes(
+def test_a_reader_at_the_end_waits_for_new_records(
     client: Client, librdkafka: LibrdkafkaClient, numbers: str, isolation: str
 ) -> None:
     with Reading(client.reader(numbers, start=1000, isolation=isolation)) as reading:
@@ -57,7 +57,7 @@ def test_a_reader_at_the_end_waits_for_what_comes(
         assert [(record.offset, record.value) for record in reading.take(1)] == [(1001, b"newer")]
 
 
-def test_the_latest_offset_skips_what_was_there(client: Client, librdkafka: LibrdkafkaClient, numbers: str) -> None:
+def test_the_latest_offset_skips_existing_records(client: Client, librdkafka: LibrdkafkaClient, numbers: str) -> None:
     with Reading(client.reader(numbers, start=LATEST)) as reading:
         # Where the end was looked up shows only in what follows: send until something comes.
         sent = 0
@@ -67,7 +67,7 @@ def test_the_latest_offset_skips_what_was_there(client: Client, librdkafka: Libr
         assert polled[0].offset >= 1000
 
 
-def test_the_ends_of_the_log_are_told(client: Client, numbers: str) -> None:
+def test_first_and_end_offsets_are_returned(client: Client, numbers: str) -> None:
     assert client.watermarks(numbers) == (0, 1000)
 
 

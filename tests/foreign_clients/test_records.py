@@ -111,7 +111,7 @@ def test_append_times_are_the_brokers(client: Client, librdkafka: LibrdkafkaClie
         assert all(before_ms <= record.timestamp_ms <= after_ms for record in got)
 
 
-def test_append_time_replaces_what_the_client_said(admin: Client, librdkafka: LibrdkafkaClient, topic: str) -> None:
+def test_append_time_replaces_the_clients_timestamp(admin: Client, librdkafka: LibrdkafkaClient, topic: str) -> None:
     librdkafka.create_topic(topic, configs={"message.timestamp.type": "LogAppendTime"})
     admin.produce(topic, [Record(b"old", timestamp_ms=1_000_000_000_000)])
     (got,) = read(admin, topic, 1)

@@ -57,7 +57,7 @@ def take(consumer: Any, count: int) -> dict[int, list[bytes]]:
     return dict(taken)
 
 
-def test_a_session_brings_what_comes_to_any_of_its_partitions(
+def test_a_session_returns_new_records_of_any_of_its_partitions(
     consumer: Any, librdkafka: LibrdkafkaClient, wide: str
 ) -> None:
     assign(consumer, wide, dict.fromkeys(range(PARTITIONS), 0))
@@ -69,7 +69,7 @@ def test_a_session_brings_what_comes_to_any_of_its_partitions(
         }
 
 
-def test_a_session_follows_what_is_assigned(consumer: Any, librdkafka: LibrdkafkaClient, wide: str) -> None:
+def test_a_session_follows_the_assignment(consumer: Any, librdkafka: LibrdkafkaClient, wide: str) -> None:
     for partition in range(PARTITIONS):
         librdkafka.produce(wide, [Record(b"first")], partition=partition)
     assign(consumer, wide, dict.fromkeys(range(6), 0))
@@ -81,7 +81,7 @@ def test_a_session_follows_what_is_assigned(consumer: Any, librdkafka: Librdkafk
     assert take(consumer, 5) == {key: [b"second"] for key in [0, *range(8, PARTITIONS)]}
 
 
-def test_a_session_goes_back_where_it_is_told_to(consumer: Any, librdkafka: LibrdkafkaClient, wide: str) -> None:
+def test_a_session_respects_a_seek_backwards(consumer: Any, librdkafka: LibrdkafkaClient, wide: str) -> None:
     librdkafka.produce(wide, [Record(b"%d" % i) for i in range(5)], partition=3)
     assign(consumer, wide, dict.fromkeys(range(PARTITIONS), 0))
     assert take(consumer, 5) == {3: [b"0", b"1", b"2", b"3", b"4"]}

@@ -77,7 +77,7 @@ def test_protection_that_is_not_there_is_not_promised(settings: dict[str, str], 
         ("log.cleanup.policy", "burn", ["log.cleanup.policy", "burn", "compact", "delete"]),
     ],
 )
-def test_a_bad_setting_is_named_with_what_is_wrong(key: str, value: str, expected: list[str], tmp_path: Path) -> None:
+def test_an_invalid_setting_is_named_with_the_reason(key: str, value: str, expected: list[str], tmp_path: Path) -> None:
     said = refused_start(tmp_path / "data", {key: value})
     assert [word for word in expected if word not in said] == []
 

@@ -62,7 +62,7 @@ def test_a_deleted_topic_is_gone(admin: Admin, topic: str) -> None:
     assert refusal_of(lambda: admin.delete_topic(topic)) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_a_topic_created_anew_is_empty(admin: Admin, topic: str) -> None:
+def test_a_recreated_topic_is_empty(admin: Admin, topic: str) -> None:
     admin.create_topic(topic, partitions=2)
     admin.produce(topic, [Record(b"old")] * 5)
     admin.delete_topic(topic)

@@ -89,7 +89,7 @@ def test_one_bootstrap_address_that_answers_is_enough(address: Address, topic: s
     assert [record.value for record in read(CordwoodClient(address), topic, 1)] == [b"found"]
 
 
-def test_when_no_bootstrap_address_answers_each_is_named_with_what_is_wrong_there() -> None:
+def test_unreachable_bootstrap_addresses_are_named_with_their_reasons() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         dead = f"127.0.0.1:{free_port()}"
         mute = f"127.0.0.1:{silent.getsockname()[1]}"

@@ -88,9 +88,7 @@ def test_nothing_is_lost(name: str, cluster: ChaosCluster, start_run: StartRun) 
     assert run.judge() == []
 
 
-def test_a_failed_disk_takes_its_partitions_offline_and_the_other_one_goes_on(
-    cluster: ChaosCluster, start_run: StartRun
-) -> None:
+def test_a_failed_disk_takes_only_its_own_partitions_offline(cluster: ChaosCluster, start_run: StartRun) -> None:
     def fail_disk(scene: Scene) -> str:
         victim = scene.any_node()
         failing, healthy = victim.disks

@@ -82,7 +82,7 @@ def test_a_start_can_be_called_off(tmp_path: Path, number: signal.Signals) -> No
 
 
 @pytest.mark.parametrize("is_static", [True, False])
-def test_a_node_of_another_cluster_stops_and_says_what_to_change(tmp_path: Path, is_static: bool) -> None:
+def test_a_node_of_another_cluster_stops_with_advice(tmp_path: Path, is_static: bool) -> None:
     nodes = ThreeNodes(tmp_path, is_static=is_static)
     for node_id in (1, 2, 3):
         nodes.format(node_id)

@@ -38,7 +38,7 @@ def await_end(pid: int) -> None:
         os.sched_yield()
 
 
-def test_a_cluster_starts_stops_and_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_cluster_resumes_after_a_stop(tmp_path: Path) -> None:
     data = str(tmp_path / "cluster")
     with up(*THREE, "--data", data) as first:
         where = bootstrap(first)

@@ -219,7 +219,7 @@ def test_markers_keep_uncompressed_whatever_the_topics_codec(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("target", [None, Codec.ZSTD], ids=["as sent", "recompressed"])
-def test_offsets_that_do_not_count_up_within_a_batch_are_given_anew(tmp_path: Path, target: Codec | None) -> None:
+def test_non_consecutive_offsets_within_a_batch_are_reassigned(tmp_path: Path, target: Codec | None) -> None:
     data = batch("a", "b", "c")
     second = BATCH_HEADER_SIZE + 1 + data[BATCH_HEADER_SIZE] // 2
     # Size, attributes, time delta, then the offset delta: 1, zigzag.
@@ -231,7 +231,7 @@ def test_offsets_that_do_not_count_up_within_a_batch_are_given_anew(tmp_path: Pa
     assert [record.offset for record in read_all(log)] == [0, 1, 2]
 
 
-def test_a_batch_that_has_to_be_written_anew_is_refused_if_it_has_negative_timestamps(tmp_path: Path) -> None:
+def test_a_batch_that_must_be_rewritten_is_refused_if_it_has_negative_timestamps(tmp_path: Path) -> None:
     data = batch("a", "b")
     second = BATCH_HEADER_SIZE + 1 + data[BATCH_HEADER_SIZE] // 2
     data[second + 3] = 0

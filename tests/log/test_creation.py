@@ -67,7 +67,7 @@ ASKING: dict[str, Callable[[Log], None]] = {
 
 
 @pytest.mark.parametrize("how", ASKING)
-def test_what_asks_for_its_files_makes_them(how: str) -> None:
+def test_operations_that_need_the_files_create_them(how: str) -> None:
     new = New()
     ASKING[how](new.log)
     assert "t-0/partition.metadata" in new.files()

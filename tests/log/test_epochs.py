@@ -39,7 +39,7 @@ def test_an_epoch_of_the_future_and_no_epoch_are_not_known() -> None:
     assert epochs_of().end_offset_for(0, 50) == (-1, -1)
 
 
-def test_a_new_entry_drops_what_contradicts_it() -> None:
+def test_a_new_entry_drops_conflicting_ones() -> None:
     epochs = epochs_of((0, 0), (2, 10), (5, 40))
     epochs.assign(3, 10)
     assert epochs.entries == [(0, 0), (3, 10)]
@@ -97,7 +97,7 @@ def test_a_damaged_file_says_so(data: bytes) -> None:
         decode_epochs("leader-epoch-checkpoint", data)
 
 
-def test_a_damaged_file_is_made_anew_from_the_log(tmp_path: Path) -> None:
+def test_a_damaged_file_is_rebuilt_from_the_log(tmp_path: Path) -> None:
     log = open_at(tmp_path)
     for epoch in (0, 0, 3, 7):
         log.append_as_leader(batch("x"), epoch, NOW)
@@ -146,7 +146,7 @@ def test_a_follower_with_epochs_that_its_leader_never_knew_asks_again(tmp_path: 
     assert follower.epochs.entries == [(1, 0)]
 
 
-def test_a_follower_of_a_leader_without_epochs_goes_back_to_what_was_committed(tmp_path: Path) -> None:
+def test_a_follower_of_a_leader_without_epochs_truncates_to_the_high_watermark(tmp_path: Path) -> None:
     leader, follower = logs_of(tmp_path, [], [1, 1, 1])
     follower.advance_high_watermark(2)
     ends_as_its_leader(leader, follower)

@@ -110,7 +110,9 @@ def config_of(topic: str) -> LogConfig:
 
 
 @pytest.mark.parametrize("partition", partitions())
-def test_what_kafka_appended_gives_kafkas_files_byte_for_byte(partition: str, kafkas: Path, tmp_path: Path) -> None:
+def test_appending_kafkas_batches_gives_kafkas_files_byte_for_byte(
+    partition: str, kafkas: Path, tmp_path: Path
+) -> None:
     theirs = {path.name: path.read_bytes() for path in (kafkas / partition).iterdir() if path.name[:20].isdigit()}
     theirs = {name: data for name, data in theirs.items() if not name.endswith((".checkpoint", ".deleted"))}
     disk = LocalDisk(str(tmp_path))
@@ -300,7 +302,7 @@ def test_every_batch_bears_its_leaders_epoch(written: Written) -> None:
         assert batch.leader_epoch == max(epoch for epoch, first in written.epochs if first <= batch.base_offset)
 
 
-def test_an_index_entry_stands_for_the_first_batch_after_each_interval(written: Written) -> None:
+def test_an_index_entry_points_to_the_first_batch_after_each_interval(written: Written) -> None:
     for base_offset, batches in written.segments.items():
         offsets, times = _expected_indexes(batches)
         name = f"{base_offset:020d}"
@@ -340,7 +342,7 @@ def test_an_aborted_transaction_is_indexed_where_its_marker_is(written: Written)
     assert len(found) == 3
 
 
-def test_a_producer_snapshot_stands_at_each_segment_and_at_the_end(written: Written) -> None:
+def test_producer_snapshots_exist_at_each_segment_and_at_the_end(written: Written) -> None:
     bases = sorted(written.segments)
     names = sorted(int(path.stem) for path in written.partition.glob("*.snapshot"))
     assert names == [*bases[1:], written.end_offset]

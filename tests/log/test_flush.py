@@ -41,7 +41,7 @@ def test_the_recovery_point_moves_to_where_the_log_ended_when_the_flush_began() 
     assert values(open_at(disk.restart(), recovery_point=2)) == ["a", "b"]
 
 
-def test_what_was_written_after_a_truncation_is_not_taken_for_flushed() -> None:
+def test_writes_after_a_truncation_do_not_count_as_flushed() -> None:
     disk = forgetful_disk()
     log = opened(disk)
     append(log, "a", "b", "c", "d")
@@ -56,7 +56,7 @@ def test_what_was_written_after_a_truncation_is_not_taken_for_flushed() -> None:
     assert values(open_at(disk.restart(), recovery_point=4)) == ["a", "B", "C", "D"]
 
 
-def test_nor_what_was_written_after_the_log_was_emptied() -> None:
+def test_writes_after_a_full_truncation_do_not_count_as_flushed() -> None:
     log = opened(forgetful_disk())
     append(log, "a", "b", "c", "d")
     job = log.begin_flush(NOW)

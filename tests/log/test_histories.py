@@ -12,7 +12,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("first_seed", range(0, total, _CHUNK))
 
 
-def test_a_log_holds_what_was_flushed_and_nothing_else_than_what_was_written(first_seed: int) -> None:
+def test_a_log_contains_all_flushed_records_and_only_written_ones(first_seed: int) -> None:
     for seed in range(first_seed, first_seed + _CHUNK):
         try:
             History(seed).run()

@@ -46,7 +46,7 @@ def test_our_log_agrees_with_kafka_on_everything_that_is_stated(directory: str) 
 
 
 @pytest.mark.parametrize("with_checkpoints", [True, False], ids=["with checkpoints", "without"])
-def test_a_killed_brokers_directory_is_recovered_to_what_it_held(with_checkpoints: bool, directory: str) -> None:
+def test_a_killed_brokers_directory_is_recovered_completely(with_checkpoints: bool, directory: str) -> None:
     description = kill(directory, copy.deepcopy(stated()), with_checkpoints=with_checkpoints)
     report = check_unpacked(directory, description)
     assert report.failures == []
@@ -215,7 +215,7 @@ def test_the_check_notices(alter: Callable[[Description], None], directory: str)
     assert check_unpacked(directory, description).failures
 
 
-def test_an_exception_fails_what_it_was_raised_in() -> None:
+def test_an_exception_fails_its_own_request() -> None:
     report = Report()
     nothing_stated: Description = {}
     with report.guard("a partition"):

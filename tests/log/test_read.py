@@ -34,7 +34,7 @@ def test_every_offset_is_found_in_the_batch_that_holds_it(log: Log) -> None:
     assert [first_offset(log, offset) for offset in range(30)] == [offset // 3 * 3 for offset in range(30)]
 
 
-def test_what_was_just_written_is_found_without_a_look_into_the_file() -> None:
+def test_recent_batches_are_found_without_reading_the_file() -> None:
     disk = SimDisk(random.Random(1), root="/data", now_ms=lambda: NOW)
     disk.make_directory("t-0")
     log = open_at(disk)
@@ -47,7 +47,7 @@ def test_what_was_just_written_is_found_without_a_look_into_the_file() -> None:
         found.read()
 
 
-def test_what_was_just_written_and_cut_off_again_is_not_found(log: Log) -> None:
+def test_truncated_recent_batches_are_not_found(log: Log) -> None:
     log.truncate_to(24, NOW)
     log.append_as_leader(batch("x"), 1, NOW)
     log.append_as_leader(batch("w", "y", "z"), 1, NOW)
@@ -162,7 +162,7 @@ class TestDamage:
             assert refusal.value.error is ErrorCode.CORRUPT_MESSAGE
 
     @pytest.mark.parametrize("byte", [pytest.param(8, id="length"), pytest.param(16, id="magic")])
-    def test_what_lies_behind_it_is_still_found(self, tmp_path: Path, byte: int) -> None:
+    def test_data_behind_it_is_still_found(self, tmp_path: Path, byte: int) -> None:
         log = self.damaged(tmp_path, byte)
         for offset in range(9, 13):
             with pytest.raises(Refusal):
@@ -170,7 +170,7 @@ class TestDamage:
         assert [first_offset(log, offset, max_bytes=1) for offset in (5, 20, 30, 50)] == [5, 20, 30, 50]
 
 
-def test_a_reader_that_was_too_slow_for_a_deletion_is_told_and_the_disk_goes_on(log: Log) -> None:
+def test_a_reader_of_a_deleted_file_gets_an_error_and_the_disk_stays_online(log: Log) -> None:
     log.advance_high_watermark(30)
     found = log.read(0, 100, 30)
     assert found is not None
@@ -191,9 +191,7 @@ def test_the_high_watermark_stays_within_the_log(log: Log) -> None:
 
 
 @pytest.mark.parametrize("is_reopened", [False, True])
-def test_the_offset_after_what_was_read_is_that_of_its_last_whole_batch(
-    log: Log, tmp_path: Path, is_reopened: bool
-) -> None:
+def test_the_next_offset_follows_the_last_whole_batch(log: Log, tmp_path: Path, is_reopened: bool) -> None:
     if is_reopened:
         log.close(NOW)
         log = open_at(tmp_path, SMALL, clean=True, recovery_point=30)

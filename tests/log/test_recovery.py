@@ -55,7 +55,7 @@ def test_a_killed_log_comes_back_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 11, 12, 60, 61, 62])
-def test_a_torn_batch_is_cut_off_and_told(tmp_path: Path, cut: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_torn_batch_is_cut_off_and_logged(tmp_path: Path, cut: int, caplog: pytest.LogCaptureFixture) -> None:
     log = filled(tmp_path, 3, LogConfig())
     last = log.active.locate(2)
     assert last is not None
@@ -74,7 +74,7 @@ def test_a_torn_batch_is_cut_off_and_told(tmp_path: Path, cut: int, caplog: pyte
 
 
 @pytest.mark.parametrize("padding", [b"\0" * 100, b"\xff" * 70, b"\0" * 7])
-def test_what_a_file_system_appended_is_cut_off(tmp_path: Path, padding: bytes) -> None:
+def test_garbage_appended_by_the_file_system_is_cut_off(tmp_path: Path, padding: bytes) -> None:
     filled(tmp_path, 3, LogConfig())
     file = tmp_path / "t-0" / f"{FIRST}.log"
     size = file.stat().st_size
@@ -143,7 +143,7 @@ def test_a_segment_that_lost_its_end_does_not_leave_a_hole(tmp_path: Path, caplo
     assert any("was lost" in record.message for record in caplog.records)
 
 
-def test_only_what_lies_past_the_recovery_point_is_walked(tmp_path: Path) -> None:
+def test_only_batches_past_the_recovery_point_are_scanned(tmp_path: Path) -> None:
     log = filled(tmp_path)
     bases = [segment.base_offset for segment in log.segments]
     first = tmp_path / log.segments.first.file.path
@@ -352,7 +352,7 @@ class TestInterruptedSwaps:
         assert not list(directory.glob("*.deleted"))
 
 
-def test_a_log_whose_files_were_deleted_by_hand_goes_on_at_its_start_offset(tmp_path: Path) -> None:
+def test_a_log_without_files_restarts_at_its_start_offset(tmp_path: Path) -> None:
     directory = stopped(tmp_path)
     for path in directory.iterdir():
         path.unlink()

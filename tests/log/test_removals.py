@@ -26,7 +26,7 @@ def removals_on(disk: SimDisk, *names: str) -> Removals:
     return Removals(disk)
 
 
-def test_what_is_due_goes_and_the_rest_stays() -> None:
+def test_due_removals_run_and_others_wait() -> None:
     disk = SimDisk(random.Random(1))
     removals = removals_on(disk, "a", "b", "c")
     removals.add(30, "c")
@@ -104,7 +104,7 @@ def test_a_deleted_partition_takes_no_files_along_that_are_not_a_partitions(capl
     assert "Keeping /sim/t-0: it holds files that are not a partition's: b.txt, notes" in caplog.text
 
 
-def test_who_reads_from_a_file_whose_name_is_taken_by_another_gets_file_gone() -> None:
+def test_readers_of_a_replaced_file_get_file_gone() -> None:
     disk = SimDisk(random.Random(1))
     removals = removals_on(disk, "a.deleted")
     first = disk.open("a.deleted")

@@ -29,7 +29,7 @@ def test_segments_whose_youngest_record_is_too_old_go(tmp_path: Path) -> None:
     assert [record.offset for record in read_all(log)] == [4, 5, 6, 7, 8, 9]
 
 
-def test_all_may_go_and_the_log_goes_on_at_its_end(tmp_path: Path) -> None:
+def test_all_segments_may_be_deleted_and_the_log_continues_at_its_end(tmp_path: Path) -> None:
     log = filled(tmp_path, retention_ms=5_000)
     apply_retention(log, NOW + 10**9)
     assert (log.start_offset, log.end_offset) == (10, 10)

@@ -86,7 +86,7 @@ def test_a_leader_shrinks_and_grows_its_isr() -> None:
         (1, [1, 2], {"partition_index": 5}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
-def test_what_a_leader_cannot_know_or_want_is_refused(
+def test_invalid_requests_to_a_leader_are_refused(
     broker_id: int, isr: list[int], fields: dict[str, int], error: ErrorCode
 ) -> None:
     records, answer = alter(of_three(), broker_id, isr, **fields)

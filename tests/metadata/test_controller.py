@@ -337,7 +337,7 @@ def test_a_brokers_configuration_is_written_again_so_that_it_reloads() -> None:
     assert cluster.image.config(broker_resource(1)) == {"ssl.keystore.location": "k"}
 
 
-def test_a_new_minimum_in_sync_clears_who_was_eligible_by_the_old_one() -> None:
+def test_a_new_min_insync_replicas_clears_eligible_leaders() -> None:
     cluster = Cluster()
     cluster.create(topic("t", 1))
     assert alter(cluster, 2, "t", ("min.insync.replicas", SET, "2"))[0][-1] == "ClearElr topic_name=t"
@@ -391,7 +391,7 @@ def update(cluster: Cluster, name: str, level: int, upgrade_type: int = 1) -> tu
     return records, response.error_message
 
 
-def test_features_go_down_and_up_within_what_all_nodes_support() -> None:
+def test_features_change_within_the_levels_that_all_nodes_support() -> None:
     cluster = Cluster()
     assert update(cluster, "group.version", 0, 2)[0] == ["FeatureLevel name=group.version"]
     assert "group.version" not in cluster.image.features

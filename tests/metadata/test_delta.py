@@ -65,7 +65,7 @@ def test_a_change_leaves_the_image_before_it_as_it_was() -> None:
     assert changed.configs is before.configs
 
 
-def test_a_delta_tells_a_broker_what_to_do() -> None:
+def test_a_delta_lists_a_brokers_changes() -> None:
     cluster = Cluster(brokers=2)
     cluster.create(topic("t", assignments={0: [1, 2], 1: [2, 1]}), topic("gone", assignments={0: [1]}))
     assert sorted(cluster.delta.topics.created.values()) == ["gone", "t"]

@@ -133,7 +133,7 @@ def test_a_broker_tells_its_cordoned_directories() -> None:
     heartbeat(174, 172, want_fence=True, cordoned_log_dirs=[])
 
 
-def test_a_broker_is_unfenced_and_leads_what_waited_for_it() -> None:
+def test_an_unfenced_broker_leads_the_partitions_that_waited_for_it() -> None:
     heartbeat(17, 14)
     heartbeat(176, 172)
 

@@ -90,7 +90,7 @@ def test_a_transaction_is_published_when_it_has_ended() -> None:
     assert follower.seen == [(["a", "b"], 4)]
 
 
-def test_a_loader_that_is_at_the_same_image_takes_over_what_another_has_loaded() -> None:
+def test_a_loader_at_the_same_image_reuses_anothers_result() -> None:
     ahead, behind, elsewhere = Loader(), Loader(), Loader()
     behind.image = ahead.image
     change = batch(0, setting("a", "1"))
@@ -111,7 +111,7 @@ def test_no_part_of_a_transaction_is_taken_over() -> None:
     assert behind.image.config(BROKER_DEFAULT) == {"a": "1"}
 
 
-def test_a_nodes_configuration_follows_what_is_set_for_all_brokers_and_for_itself() -> None:
+def test_a_nodes_configuration_follows_dynamic_settings() -> None:
     loader = Loader()
     node_config = NodeConfig(BrokerConfig.from_layers(Layer("test", SETTINGS)), loader.image)
     loader.subscribe(node_config)

@@ -9,7 +9,7 @@ EDITS = st.lists(st.lists(st.tuples(st.integers(0, 300), st.one_of(st.none(), st
 
 
 @given(EDITS)
-def test_every_version_stays_what_it_was(edits: list[list[tuple[int, int | None]]]) -> None:
+def test_every_version_is_preserved(edits: list[list[tuple[int, int | None]]]) -> None:
     versions: list[tuple[PersistentMap[int, int], dict[int, int]]] = [(PersistentMap(hash_number), {})]
     for changes in edits:
         latest, model = versions[-1]

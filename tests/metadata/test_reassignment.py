@@ -148,7 +148,7 @@ def test_cancelling_is_refused_when_only_new_replicas_are_in_sync_unless_records
     assert error == (ErrorCode.NONE if unclean == "true" else ErrorCode.INVALID_REPLICA_ASSIGNMENT)
 
 
-def test_a_running_plan_is_replaced_and_what_only_the_old_one_wanted_is_dropped() -> None:
+def test_replacing_a_running_plan_drops_moves_of_the_old_one_only() -> None:
     cluster = cluster_with(1, 2)
     reassign(cluster, [3, 4])
     assert reassign(cluster, [4, 5]) == (
@@ -167,7 +167,7 @@ def test_a_plan_back_to_the_old_replicas_ends_the_running_one() -> None:
     assert (now.replicas, now.is_reassigning) == ((1, 2), False)
 
 
-def test_cancelling_the_second_plan_brings_back_what_was_before_the_first() -> None:
+def test_cancelling_the_second_plan_restores_the_original_replicas() -> None:
     cluster = cluster_with(1, 2)
     reassign(cluster, [3, 4])
     in_sync(cluster, 1, 2, 3)
@@ -251,7 +251,7 @@ def test_plans_that_cannot_be_are_refused() -> None:
     assert reassign(cluster, [2, 1]) == (["PartitionChange t-0 replicas=[2, 1]"], 0)
 
 
-def test_what_is_under_way_is_listed() -> None:
+def test_moves_in_progress_are_listed() -> None:
     cluster = cluster_with(1, 2)
     everything = ListPartitionReassignmentsRequest(topics=None)
     assert list_partition_reassignments(cluster.image, everything).topics == []

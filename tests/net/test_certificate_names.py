@@ -94,6 +94,6 @@ def test_names_are_those_that_another_library_reads(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"])
-def test_what_is_no_certificate_has_no_names(text: str) -> None:
+def test_a_non_certificate_has_no_names(text: str) -> None:
     with pytest.raises(ValueError, match="certificate"):
         names_in(text)

@@ -117,7 +117,7 @@ def test_curl_uses_one_connection_for_many_requests(run: Run) -> None:
     run(main())
 
 
-def test_curl_is_told_that_its_body_is_too_large(run: Run, tmp_path: Path) -> None:
+def test_curl_gets_413_for_a_large_body(run: Run, tmp_path: Path) -> None:
     (tmp_path / "body").write_bytes(bytes(5_000_000))
 
     async def main() -> None:

@@ -75,7 +75,7 @@ def test_chunked_request_bodies_are_put_together() -> None:
     in_worlds(test, echo)
 
 
-def test_a_body_of_unknown_length_is_sent_in_chunks_and_the_connection_goes_on() -> None:
+def test_a_body_of_unknown_length_is_chunked_and_the_connection_stays_open() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         for number in range(5):
@@ -239,7 +239,7 @@ def test_a_body_at_the_limit_is_taken() -> None:
 # Expect: 100-continue
 
 
-def test_a_peer_that_asks_first_is_told_to_continue_once_the_app_wants_the_body() -> None:
+def test_expect_100_continue_is_answered_once_the_app_reads_the_body() -> None:
     async def test(_server: HttpServer, connect: Connect) -> None:
         peer = await connect()
         head, body = post(b"hello", b"Expect: 100-continue").split(b"\r\n\r\n")
@@ -412,7 +412,7 @@ def test_an_app_is_waited_for_longer_than_any_peer() -> None:
     in_worlds(test, app)
 
 
-def test_a_body_that_nobody_takes_is_not_read_any_further() -> None:
+def test_an_unread_body_stops_the_reading() -> None:
     peak_bytes = 0
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -455,7 +455,7 @@ def test_an_app_waits_for_a_peer_that_reads_slowly() -> None:
     in_worlds(test, app, HttpLimits(max_buffered_bytes=20_000, write_timeout_s=30))
 
 
-def test_a_peer_that_never_reads_is_dropped_and_its_app_told() -> None:
+def test_a_peer_that_never_reads_is_dropped_and_its_app_notified() -> None:
     told: list[str] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -498,7 +498,7 @@ def test_a_peer_that_reads_a_little_now_and_then_is_not_dropped() -> None:
     in_worlds(test, app, HttpLimits(write_timeout_s=30), odds=NetworkOdds(window_bytes=10_000))
 
 
-def test_an_app_that_waits_hears_of_a_peer_that_leaves() -> None:
+def test_a_waiting_app_is_notified_of_a_leaving_peer() -> None:
     heard: list[float] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -523,7 +523,7 @@ def test_an_app_that_waits_hears_of_a_peer_that_leaves() -> None:
     in_worlds(test, app)
 
 
-def test_an_app_that_waits_hears_of_a_connection_that_is_lost() -> None:
+def test_a_waiting_app_is_notified_of_a_lost_connection() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
         assert (await receive())["type"] == "http.disconnect"
@@ -544,7 +544,7 @@ def test_an_app_that_waits_hears_of_a_connection_that_is_lost() -> None:
     world.run(main())
 
 
-def test_the_app_is_told_when_its_response_is_complete() -> None:
+def test_the_app_is_notified_when_its_response_is_complete() -> None:
     told: list[str] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -562,7 +562,7 @@ def test_the_app_is_told_when_its_response_is_complete() -> None:
     assert told == ["http.disconnect"] * 2
 
 
-def test_an_app_that_waits_is_told_when_its_response_is_complete() -> None:
+def test_a_waiting_app_is_notified_when_its_response_is_complete() -> None:
     told: list[str] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -586,7 +586,7 @@ def test_an_app_that_waits_is_told_when_its_response_is_complete() -> None:
     assert told == ["http.disconnect"] * 2
 
 
-def test_an_app_is_told_at_once_that_its_request_was_refused() -> None:
+def test_an_app_is_notified_at_once_of_a_refused_request() -> None:
     told: list[float] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -645,7 +645,7 @@ def test_connections_beyond_the_limit_queue_until_there_is_room() -> None:
 # Stopping
 
 
-def test_a_stop_finishes_what_is_in_flight_and_closes_what_is_idle() -> None:
+def test_a_stop_finishes_requests_in_flight_and_closes_idle_connections() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == "/slow":
             await asyncio.sleep(5)
@@ -671,7 +671,7 @@ def test_a_stop_finishes_what_is_in_flight_and_closes_what_is_idle() -> None:
     in_worlds(test, app)
 
 
-def test_a_stop_cuts_what_takes_too_long() -> None:
+def test_a_stop_cuts_requests_that_take_too_long() -> None:
     ended: list[str] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

@@ -43,7 +43,7 @@ def close_all(made: list[tuple[socket.socket, socket.socket]]) -> None:
             end.close()
 
 
-def test_what_has_come_to_several_is_read_in_one_turn_of_the_loop(run: Run) -> None:
+def test_data_for_several_connections_is_read_in_one_turn_of_the_loop(run: Run) -> None:
     async def main() -> None:
         readers = PatientReaders(asyncio.get_running_loop())
         made = pairs(5)
@@ -133,7 +133,7 @@ def test_a_connection_that_is_patient_is_served_as_any_other(run: Run) -> None:
     run(main())
 
 
-def test_a_patient_connection_whose_reading_is_paused_goes_on_when_it_is_resumed(run: Run) -> None:
+def test_a_patient_connection_continues_when_reading_resumes(run: Run) -> None:
     async def main() -> None:
         async with serving(echo) as (server, address), client_of(address) as client:
             await client.send(frame(b"first"))

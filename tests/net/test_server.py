@@ -99,7 +99,7 @@ def test_an_answer_at_once_makes_no_task(run: Run) -> None:
 # ---- back-pressure
 
 
-def test_reading_stops_while_too_many_requests_are_in_work_and_goes_on_after(run: Run) -> None:
+def test_reading_pauses_while_too_many_requests_are_in_progress(run: Run) -> None:
     async def main() -> None:
         parked = Parked()
         limits = Limits(max_requests_in_work=10)

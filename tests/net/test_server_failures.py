@@ -21,7 +21,7 @@ from tests.net.parked import Parked, Run
     ("size", "line"),
     [(-5, "a frame of negative size (-5)"), (2_000, "a frame of 2000 bytes, where 1000 are allowed")],
 )
-def test_a_bad_size_closes_its_connection_with_one_line_and_harms_nobody(
+def test_a_bad_size_closes_only_its_own_connection_with_one_log_line(
     run: Run, caplog: pytest.LogCaptureFixture, size: int, line: str
 ) -> None:
     async def main() -> None:
@@ -81,7 +81,7 @@ def test_an_exception_of_a_handler_is_logged_with_its_request_and_costs_its_conn
     assert record.exc_info[0] is ZeroDivisionError
 
 
-def test_what_was_answered_before_a_failure_is_sent(run: Run) -> None:
+def test_responses_before_a_failure_are_sent(run: Run) -> None:
     def handler(request: bytearray, connection: ConnectionInfo) -> Answer:
         if request == b"boom":
             raise BadRequest("boom")
@@ -147,7 +147,7 @@ def test_a_reply_to_a_client_that_is_gone_is_dropped(run: Run) -> None:
     run(main())
 
 
-def test_what_is_begun_as_the_server_stops_ends_without_a_complaint(run: Run) -> None:
+def test_requests_begun_during_a_server_stop_end_without_a_log_line(run: Run) -> None:
     """Its client has gone in the same turn of the loop, so nothing is waited for."""
     begun: list[str] = []
 

@@ -102,7 +102,7 @@ def test_a_listener_may_have_a_limit_of_its_own(run: Run) -> None:
     run(main())
 
 
-def test_a_higher_max_connections_lets_those_who_wait_in(run: Run) -> None:
+def test_raising_max_connections_admits_queued_connections(run: Run) -> None:
     async def main() -> None:
         async with (
             serving(echo, Limits(max_connections=1)) as (server, address),
@@ -168,7 +168,7 @@ def test_500_connections_at_once_are_served(run: Run) -> None:
 # ---- the stop
 
 
-def test_a_stop_answers_what_is_in_work_and_takes_nobody_new(run: Run) -> None:
+def test_a_stop_answers_requests_in_progress_and_accepts_no_connections(run: Run) -> None:
     async def main() -> None:
         parked = Parked()
         async with (
@@ -195,7 +195,7 @@ def test_a_stop_answers_what_is_in_work_and_takes_nobody_new(run: Run) -> None:
     run(main())
 
 
-def test_a_stop_sends_what_is_unsent(run: Run) -> None:
+def test_a_stop_sends_unsent_bytes(run: Run) -> None:
     async def main() -> None:
         response = bytes(3_000_000)
         async with (
@@ -211,7 +211,7 @@ def test_a_stop_sends_what_is_unsent(run: Run) -> None:
     run(main())
 
 
-def test_a_stop_cuts_what_does_not_end(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stop_cuts_connections_that_do_not_end(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     cancelled = []
 
     async def endless() -> list[Part]:

@@ -100,7 +100,7 @@ def receive_buffer_bytes(served: ServedConnection) -> int:
     return size // 2 if sys.platform == "linux" else size
 
 
-def test_who_sends_in_bulk_gets_a_larger_buffer(run: Run) -> None:
+def test_bulk_senders_get_a_larger_buffer(run: Run) -> None:
     options = SocketOptions(receive_buffer_bytes=BEGINNING_BYTES, bulk_receive_buffer_bytes=BULK_BYTES)
 
     async def main() -> None:
@@ -121,7 +121,7 @@ def test_who_sends_in_bulk_gets_a_larger_buffer(run: Run) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's tcp_info")
-def test_peers_are_told_from_the_start_that_a_buffer_may_become_large(run: Run) -> None:
+def test_the_tcp_window_allows_for_a_large_buffer_from_the_start(run: Run) -> None:
     """The factor of all sizes that follow is agreed on once, when they connect."""
     options = SocketOptions(receive_buffer_bytes=BEGINNING_BYTES, bulk_receive_buffer_bytes=BULK_BYTES)
 
@@ -184,7 +184,7 @@ def test_buffers_and_ranges_go_out_in_their_order(run: Run, file: LocalFile) -> 
     run(main())
 
 
-def test_a_range_whose_file_was_cut_ends_the_connection_instead_of_waiting_for_ever(run: Run, file: LocalFile) -> None:
+def test_a_truncated_file_range_ends_the_connection_instead_of_hanging(run: Run, file: LocalFile) -> None:
     async def main() -> None:
         async with serving(answering(FileRange(file, 0, FILE_BYTES))) as (server, address):
             file.truncate(1_000)
@@ -332,7 +332,7 @@ def test_a_connection_that_is_reset_behind_some_bytes_is_lost_once_they_are_read
     run(main())
 
 
-def test_who_cannot_send_any_more_still_hears_what_came_before(run: Run) -> None:
+def test_a_half_closed_connection_still_receives(run: Run) -> None:
     """As when a node stops: what it has answered was done, and is not to be asked for again."""
 
     async def main() -> None:
@@ -362,7 +362,7 @@ class Answering(Heard):
         self._connection.send([b"answer"])
 
 
-def test_who_answers_the_last_bytes_of_a_connection_that_is_reset_is_told_once(run: Run) -> None:
+def test_a_reset_connection_is_reported_once_to_a_late_writer(run: Run) -> None:
     async def main() -> None:
         async with connected() as (connection, peer):
             heard = Answering(connection)

@@ -260,7 +260,7 @@ def test_a_client_refuses_a_server_of_a_foreign_authority_or_another_name(
     run(listening_everywhere())
 
 
-def test_plain_bytes_at_a_tls_listener_close_their_connection_and_harm_nobody(run: Run, ours: Authority) -> None:
+def test_plain_bytes_at_a_tls_listener_close_only_their_connection(run: Run, ours: Authority) -> None:
     async def main() -> None:
         async with serving(echo, tls=ServerTls(ours.issue("node"))) as (server, address):
             async with client_of(address) as client:
@@ -315,7 +315,7 @@ def test_a_key_and_its_certificate_may_share_a_file_and_the_key_may_have_a_passw
     ServerTls(KeyPair(str(both), key_password="secret"))
 
 
-def test_what_would_be_in_the_files_may_be_given_in_their_place(ours: Authority) -> None:
+def test_pem_text_may_replace_files(ours: Authority) -> None:
     keys = ours.issue("node", password="secret")
     assert keys.key_file is not None
     texts = KeyPair(Path(keys.certificate_file).read_text(), Path(keys.key_file).read_text(), "secret")

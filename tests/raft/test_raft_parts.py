@@ -74,7 +74,7 @@ def test_a_follower_truncates_to_the_smaller_end_of_the_diverging_epoch(
     assert log.truncation_offset(OffsetAndEpoch(*leader_end)) == offset
 
 
-def test_truncation_forgets_epochs_and_what_was_flushed(log: LogState) -> None:
+def test_truncation_forgets_epochs_and_flushes(log: LogState) -> None:
     log.truncated(10)
     assert log.epochs == [EpochStart(1, 0)]
     assert (log.end, log.flushed_offset) == (OffsetAndEpoch(10, 1), 10)
@@ -179,7 +179,7 @@ def test_an_election_is_lost_once_a_majority_is_out_of_reach() -> None:
     "election",
     [ElectionState(), ElectionState(7, 3), ElectionState(7, None, ReplicaKey(2)), ElectionState(7, 3, ReplicaKey(2))],
 )
-def test_the_quorum_state_file_says_what_was_written(election: ElectionState, kraft_version: int) -> None:
+def test_the_quorum_state_file_round_trips(election: ElectionState, kraft_version: int) -> None:
     assert ElectionState.decode("quorum-state", election.encode(kraft_version, [1, 2, 3])) == election
 
 

@@ -82,7 +82,7 @@ def test_5_2_a_majority_of_the_votes_makes_a_leader() -> None:
     assert stage.machine.state.name == "Leader"
 
 
-def test_5_2_a_candidate_that_hears_of_a_leader_follows_it() -> None:
+def test_5_2_a_candidate_follows_a_leader_that_it_learns_of() -> None:
     stage = played("start id=1 voters=1,2,3", "tick 1000", "answer 2 granted", "begin from=3 epoch=1")
     assert isinstance(stage.machine.state, Follower)
     assert stage.machine.state.voted_key == voter(1).key
@@ -106,7 +106,7 @@ def test_5_2_candidates_and_former_leaders_give_no_vote_in_their_epoch(before: l
 # 5.3: replication
 
 
-def test_5_3_a_follower_removes_what_differs_from_its_leader() -> None:
+def test_5_3_a_follower_truncates_entries_that_differ_from_its_leaders() -> None:
     stage = played("start id=1 voters=1,2,3 log=1*3,2*4", "begin from=2 epoch=3", "answer 2 leader=2 diverging=3/1")
     assert stage.machine.log.end == (3, 1)
 
@@ -218,7 +218,7 @@ def test_7_a_snapshot_keeps_the_epoch_of_its_last_record() -> None:
 # KIP-595
 
 
-def test_kip_595_followers_fetch_only_what_follows_their_flushed_log() -> None:
+def test_kip_595_followers_fetch_from_the_end_of_their_flushed_log() -> None:
     stage = follower_of_2("answer 2 leader=2 records=0..3/1")
     assert not any(isinstance(effect, Send) for effect in stage.step(Tick()))
     effects = stage.step(Flushed(3))
@@ -244,7 +244,7 @@ def test_kip_595_appends_go_on_while_an_fsync_is_under_way_and_share_the_next_on
     assert [effect for effect in stage.step(Flushed(4)) if isinstance(effect, Flush)] == [Flush(8)]
 
 
-def test_kip_595_an_fsync_counts_for_what_was_appended_before_it_began() -> None:
+def test_kip_595_an_fsync_covers_appends_before_it_began() -> None:
     stage = played("start id=1 voters=1", "flushed", "propose a", "propose b", "propose c", "flushed 5")
     assert (stage.machine.high_watermark, stage.machine.log.end_offset) == (5, 6)
 
@@ -400,7 +400,7 @@ def test_kip_1166_a_waiting_fetch_is_answered_when_the_high_watermark_moves() ->
     assert any(isinstance(effect, Respond) and effect.request_id == 1 for effect in effects)
 
 
-def test_nothing_is_sent_before_what_it_relies_on_is_persisted() -> None:
+def test_nothing_is_sent_before_its_prerequisites_are_persisted() -> None:
     """The contract of effects.py: an epoch is on disk before any message that names it."""
     stage = played("start id=1 voters=1,2,3", "tick 1000")
     for line in ("answer 2 granted", "answer 2 granted", "vote from=3 epoch=5 end=9/4", "begin from=2 epoch=6"):

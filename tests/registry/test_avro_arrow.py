@@ -81,7 +81,7 @@ def test_older_and_newer_writers_are_resolved_to_the_reader() -> None:
     assert found.values.type == pa.struct([pa.field("x", pa.int64(), False), pa.field("y", pa.string(), False)])
 
 
-def test_bad_records_are_null_and_told() -> None:
+def test_bad_records_are_null_and_reported() -> None:
     writer = schema([field("x", "string")])
     values = [b"", framed(9, writer, {"x": "a"}), framed(1, writer, {"x": "a"})[:-1], framed(1, writer, {"x": "b"})]
     found = avro_to_arrow({1: writer}, writer, values)

@@ -51,7 +51,7 @@ def test_transitive_levels_look_at_all_versions_and_others_at_the_latest() -> No
     assert violations(Level.FORWARD_TRANSITIVE, third, [first, second]) == []
 
 
-def test_messages_say_what_is_incompatible_and_where() -> None:
+def test_messages_locate_the_incompatibility() -> None:
     old = parse_schema("AVRO", '{"type":"record","name":"R","fields":[{"name":"x","type":"int"}]}')
     new = parse_schema("AVRO", '{"type":"record","name":"R","fields":[{"name":"x","type":"string"}]}')
     (message,) = violations(Level.BACKWARD, new, [old])

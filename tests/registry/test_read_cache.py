@@ -53,7 +53,7 @@ def test_a_write_is_read_at_once(rest: Rest, subject: str) -> None:
     assert rest("GET", path).code == 40401
 
 
-def test_strangers_get_nothing_of_what_others_have_read(node: EmbeddedNode) -> None:
+def test_recycled_buffers_do_not_leak_data(node: EmbeddedNode) -> None:
     async def check() -> None:
         settings = RegistrySettings(reaching(node.bootstrap), topic="_cached")
         server = await RegistryServer.start(

@@ -159,7 +159,7 @@ def test_modes_keep_writers_out_or_let_them_choose_ids(rest: Rest, subject: str)
     assert rest("PUT", f"/mode/{subject}", {"mode": "OFF"}).code == 42204
 
 
-def test_ids_begin_anew_in_each_context(rest: Rest, subject: str) -> None:
+def test_ids_restart_in_each_context(rest: Rest, subject: str) -> None:
     context = f":.ctx-{subject[8:]}:"
     assert rest.register(f"{context}{subject}", R1).body["id"] == 1
     assert rest.register(f"{context}{subject}", R2).body["id"] == 2
@@ -190,7 +190,7 @@ def test_compatibility_groups_are_compared_within_themselves(rest: Rest, subject
     assert rest.register(subject, record("R", "z"), metadata={"properties": {"major": "2"}}).body["version"] == 2
 
 
-def test_alias_stands_for_another_subject(rest: Rest, subject: str) -> None:
+def test_an_alias_refers_to_another_subject(rest: Rest, subject: str) -> None:
     rest.register(subject, R1)
     rest("PUT", f"/config/{subject}-alias", {"alias": subject})
     assert rest("GET", f"/subjects/{subject}-alias/versions/latest").body["subject"] == subject
@@ -300,7 +300,7 @@ def test_unknown_fields_of_newer_clients_are_ignored(rest: Rest, subject: str) -
         ("application/json;q=0.5, application/vnd.schemaregistry.v1+json", "application/vnd.schemaregistry.v1+json"),
     ],
 )
-def test_content_type_is_what_the_client_takes(rest: Rest, accept: str, expected: str) -> None:
+def test_content_type_follows_the_accept_header(rest: Rest, accept: str, expected: str) -> None:
     assert rest("GET", "/subjects", headers={"accept": accept}).content_type == expected
 
 

@@ -270,7 +270,7 @@ def test_latest_version_is_looked_for_again_once_it_is_old(ours: RegistryClient,
     assert serializer({"x": 1})[:5] != first[:5]
 
 
-def test_cache_keeps_what_was_used_last(rest: Rest, subject: str) -> None:
+def test_the_cache_keeps_recently_used_entries(rest: Rest, subject: str) -> None:
     client = RegistryClient(rest.url, cached=2)
     ids = [
         client.register(f"{subject}-{number}", record("R", *(f"f{each}" for each in range(number)))).id

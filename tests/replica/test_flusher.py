@@ -34,7 +34,7 @@ def test_all_that_is_asked_for_in_one_turn_is_one_round() -> None:
     asyncio.run(test())
 
 
-def test_what_is_asked_for_during_a_round_joins_the_next() -> None:
+def test_requests_during_a_round_join_the_next() -> None:
     async def test() -> None:
         flusher = Flusher(SystemClock(), Failures())
         partition = partition_on(disk(), flusher.request, flush_messages="1")

@@ -70,7 +70,7 @@ def test_without_a_flush_to_wait_for_all_that_is_written_is_acknowledged() -> No
     assert partition.acknowledge(last, unexpected)
 
 
-def test_where_every_message_is_flushed_nothing_counts_before_it_is() -> None:
+def test_with_flush_messages_1_nothing_is_committed_before_its_flush() -> None:
     partition = leading(flush_messages="1")
     last = append(partition, "a", "b")
     told: list[ErrorCode] = []
@@ -91,7 +91,7 @@ def test_only_every_so_many_messages_a_flush_is_waited_for() -> None:
     assert log_of(partition).high_watermark == 3
 
 
-def test_what_is_written_during_a_flush_waits_for_the_next() -> None:
+def test_writes_during_a_flush_wait_for_the_next_flush() -> None:
     flushes = Flushes()
     partition = partition_on(disk(), flushes, flush_messages="1")
     log = log_of(partition)
@@ -115,7 +115,7 @@ def test_a_sealed_segment_is_flushed_soon() -> None:
     assert flushes.asked == [partition]
 
 
-def test_a_restarted_partition_counts_what_is_on_stable_storage_only() -> None:
+def test_a_restarted_partition_trusts_stable_storage_only() -> None:
     where = disk()
     partition = partition_on(where, Flushes(), flush_messages="1")
     append(partition, "a")
@@ -160,7 +160,7 @@ def test_a_produce_with_acks_1_does_not_wait_for_followers() -> None:
     assert log_of(partition).high_watermark == 0
 
 
-def test_a_produce_with_acks_all_waits_for_every_replica_in_sync() -> None:
+def test_a_produce_with_acks_all_waits_for_every_in_sync_replica() -> None:
     partition = followed()
     told: list[ErrorCode] = []
     assert not partition.acknowledge(append(partition, "a"), told.append)
@@ -189,7 +189,7 @@ def test_readers_see_nothing_above_the_high_watermark() -> None:
     assert reader.wakes == 1
 
 
-def test_a_lower_min_insync_replicas_commits_what_was_held_back() -> None:
+def test_lowering_min_insync_replicas_commits_pending_records() -> None:
     partition = leading(min_insync_replicas="2")
     partition.update(replace(state(replicas=(BROKER, OTHER)), isr=(BROKER,), partition_epoch=1), partition.config)
     append(partition, "a", acks=1)
@@ -201,7 +201,7 @@ def test_a_lower_min_insync_replicas_commits_what_was_held_back() -> None:
 # Who waits
 
 
-def test_who_waits_is_told_in_the_order_of_the_offsets() -> None:
+def test_waiters_are_resolved_in_offset_order() -> None:
     partition = leading(flush_messages="1")
     told: list[int] = []
     offsets = [append(partition, str(number)) for number in range(4)]
@@ -211,7 +211,7 @@ def test_who_waits_is_told_in_the_order_of_the_offsets() -> None:
     assert told == [0, 1, 1, 2, 3]
 
 
-def test_a_retry_waits_for_what_it_repeats() -> None:
+def test_a_retry_waits_for_the_original() -> None:
     partition = leading(flush_messages="1")
     records = bytes(batch("a", producer_id=1, epoch=0, sequence=0))
     partition.append(records, ACKS_ALL, NOW)
@@ -231,7 +231,7 @@ def test_a_retry_waits_for_what_it_repeats() -> None:
         ),
     ],
 )
-def test_who_waits_is_told_when_it_is_in_vain(happening: object, error: ErrorCode) -> None:
+def test_pending_acks_fail_when_leadership_or_log_is_lost(happening: object, error: ErrorCode) -> None:
     partition = leading(flush_messages="1")
     told: list[ErrorCode] = []
     reader = Reader()
@@ -262,7 +262,7 @@ def test_readers_are_woken_when_there_is_more_to_read_and_only_then() -> None:
     st.lists(st.sampled_from(["append", "begin", "end", "retry"]), max_size=40),
     st.sampled_from(["1", "2", "5", "1000000"]),
 )
-def test_whatever_happens_each_is_told_once_in_order_and_never_early(steps: list[str], flush_messages: str) -> None:
+def test_each_waiter_is_resolved_once_in_order_and_never_early(steps: list[str], flush_messages: str) -> None:
     partition = leading(flush_messages=flush_messages)
     log = log_of(partition)
     told: list[int] = []
@@ -301,7 +301,7 @@ def test_whatever_happens_each_is_told_once_in_order_and_never_early(steps: list
 # What it refuses
 
 
-def test_it_knows_who_asks_for_another_epoch() -> None:
+def test_requests_for_a_new_epoch_are_authenticated() -> None:
     partition = leading()
     partition.update(state(epoch=3), partition.config)
     for epoch in (-1, 3):
@@ -321,7 +321,7 @@ def test_it_takes_nothing_while_another_leads() -> None:
     assert log_of(partition).end_offset == 0
 
 
-def test_too_few_replicas_in_sync_refuse_only_who_wants_all_of_them() -> None:
+def test_too_few_in_sync_replicas_refuse_only_acks_all() -> None:
     partition = leading(min_insync_replicas="2")
     partition.update(replace(state(replicas=(BROKER, OTHER)), isr=(BROKER,), partition_epoch=1), partition.config)
     with pytest.raises(Refusal) as refused:
@@ -349,7 +349,7 @@ def test_an_epoch_that_nothing_was_written_in_begins_at_the_end() -> None:
     ("asked", "answer"),
     [(-1, (-1, -1)), (0, (0, 2)), (1, (1, 3)), (2, (1, 3)), (4, (1, 3)), (5, (5, 3)), (6, (-1, -1))],
 )
-def test_where_an_epoch_ends_is_where_the_next_begins(asked: int, answer: tuple[int, int]) -> None:
+def test_an_epoch_ends_where_the_next_begins(asked: int, answer: tuple[int, int]) -> None:
     partition = leading()
     append(partition, "a", "b")
     partition.update(state(epoch=1), partition.config)
@@ -358,7 +358,7 @@ def test_where_an_epoch_ends_is_where_the_next_begins(asked: int, answer: tuple[
     assert partition.end_offset_for_epoch(log_of(partition), asked) == answer
 
 
-def test_before_all_epochs_lies_the_start_of_the_first() -> None:
+def test_an_epoch_before_all_others_ends_at_the_start_of_the_first() -> None:
     partition = leading()
     partition.update(state(epoch=5), partition.config)
     assert partition.end_offset_for_epoch(log_of(partition), 3) == (3, 0)
@@ -408,7 +408,7 @@ def test_committed_records_that_an_unclean_election_has_lost_are_named(caplog: p
     assert "those before 5 were committed, and are lost by an unclean election" in record.getMessage()
 
 
-def test_a_replica_that_starts_anew_names_what_it_discards(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_replica_that_starts_over_logs_the_discarded_records(caplog: pytest.LogCaptureFixture) -> None:
     partition = following_partition(committed=5)
     discarded(partition, ErrorCode.OFFSET_OUT_OF_RANGE, LeaderOffsets(3, log_start_offset=100, end_offset=200))
     assert (log_of(partition).start_offset, log_of(partition).end_offset) == (100, 100)

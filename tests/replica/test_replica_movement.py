@@ -52,7 +52,7 @@ def test_a_reassignment_copies_to_new_replicas_and_deletes_the_old_ones() -> Non
     with_cluster(test, ids=(1, 2, 3, 4))
 
 
-def test_a_produce_that_waits_when_its_partition_moves_away_is_not_told_that_there_is_none() -> None:
+def test_a_pending_produce_of_a_moved_partition_gets_not_leader() -> None:
     """Others may have the record, as they have here."""
 
     async def test(cluster: Cluster) -> None:

@@ -10,5 +10,5 @@ _TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
 
 
 @pytest.mark.parametrize("path", _TRANSCRIPTS, ids=lambda path: path.stem)
-def test_effects_are_what_the_transcript_says(path: Path) -> None:
+def test_effects_match_the_transcript(path: Path) -> None:
     check(path)

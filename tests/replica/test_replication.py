@@ -35,7 +35,7 @@ async def until_equal(cluster: Cluster, *nodes: int, topic: str = "t") -> None:
     )
 
 
-def test_what_is_acknowledged_is_on_all_replicas_in_sync() -> None:
+def test_acknowledged_records_are_on_all_in_sync_replicas() -> None:
     async def test(cluster: Cluster) -> None:
         await cluster.create()
         for number in range(10):
@@ -89,7 +89,7 @@ def test_a_leader_that_dies_is_followed_by_a_replica_in_sync() -> None:
     with_cluster(test)
 
 
-def test_what_a_dead_leader_had_alone_is_truncated_when_it_returns() -> None:
+def test_unreplicated_records_of_a_dead_leader_are_truncated_when_it_returns() -> None:
     async def test(cluster: Cluster) -> None:
         await cluster.create(replicas=[(2, 3, 1)])
         await write(cluster, "a")
@@ -174,7 +174,7 @@ def test_a_replica_wiped_while_it_is_in_sync_catches_up_too() -> None:
     with_cluster(test)
 
 
-def test_a_follower_acknowledges_only_what_it_has_flushed_where_flush_messages_asks_for_it() -> None:
+def test_with_flush_messages_a_follower_acknowledges_only_flushed_records() -> None:
     async def test(cluster: Cluster) -> None:
         await cluster.create(configs={"flush.messages": "1"})
         for number in range(5):

@@ -62,7 +62,7 @@ def test_a_closed_file_is_opened_again_on_use(disk: Disk) -> None:
     assert file.read(0, 6) == b"onetwo"
 
 
-def test_a_discarded_file_is_gone_whatever_is_at_its_path_by_now_and_the_disk_goes_on(disk: Disk) -> None:
+def test_a_discarded_file_stays_gone_and_the_disk_stays_online(disk: Disk) -> None:
     file = disk.create("a.log")
     file.append(b"one")
     piece = FileRange(file, 0, 3)
@@ -142,7 +142,7 @@ def test_a_renamed_file_stays_usable(disk: Disk) -> None:
     assert names(disk) == ["a.log.deleted"]
 
 
-def test_a_rename_replaces_what_is_there(disk: Disk) -> None:
+def test_a_rename_replaces_the_target(disk: Disk) -> None:
     disk.create("old").append(b"old")
     file = disk.create("new")
     file.append(b"new")
@@ -157,7 +157,7 @@ def test_a_file_can_be_renamed_to_its_own_name(disk: Disk) -> None:
     assert disk.read_file("a") == b"x"
 
 
-def test_a_directory_is_renamed_with_what_it_holds(disk: Disk) -> None:
+def test_a_directory_is_renamed_with_its_contents(disk: Disk) -> None:
     disk.make_directory("topic-0")
     disk.create("topic-0/a.log").append(b"x")
     disk.rename("topic-0", "topic-0.delete")
@@ -225,7 +225,7 @@ def test_make_directory_makes_its_parents_and_may_be_repeated(disk: Disk) -> Non
     assert disk.list("a/b") == [Entry("c", True, 0)]
 
 
-def test_remove_is_quiet_about_what_is_not_there(disk: Disk) -> None:
+def test_remove_ignores_missing_files(disk: Disk) -> None:
     disk.create("a")
     disk.remove("a")
     disk.remove("a")
@@ -278,7 +278,7 @@ def test_usage_has_room(disk: Disk) -> None:
     assert 0 < usage.free_bytes <= usage.total_bytes
 
 
-def test_modification_time_is_told_for_files_and_directories(disk: Disk) -> None:
+def test_modification_times_exist_for_files_and_directories(disk: Disk) -> None:
     disk.make_directory("d")
     disk.create("d/a")
     assert disk.modified_ms("d/a") >= 0
@@ -369,7 +369,7 @@ USES: dict[str, Callable[[Disk], object]] = {
 
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
-def test_every_call_on_an_offline_disk_raises_what_took_it_offline(disk: Disk, use: Callable[[Disk], object]) -> None:
+def test_every_call_on_an_offline_disk_raises_the_original_error(disk: Disk, use: Callable[[Disk], object]) -> None:
     disk.create("a").append(b"x")
     with pytest.raises(DiskError) as first:
         disk.open("missing")
@@ -408,7 +408,7 @@ def test_a_failure_in_another_thread_s_view_takes_the_directory_offline(disk: Di
     assert disk.failure is other.failure
 
 
-def test_what_the_owner_took_away_is_no_failure_of_another_thread_s_view(disk: Disk) -> None:
+def test_files_removed_by_the_owner_do_not_fail_another_threads_view(disk: Disk) -> None:
     disk.make_directory("d")
     disk.create("d/a").append(b"x")
     other = disk.another()

@@ -73,7 +73,7 @@ def test_an_append_that_is_refused_leaves_the_state_as_it_was_and_tells_the_deci
     on_stage(test, max_message_bytes="1000")
 
 
-def test_a_disk_that_fails_refuses_the_decision_and_is_told() -> None:
+def test_a_failing_disk_refuses_the_decision_and_is_reported() -> None:
     async def test(stage: Stage) -> None:
         stage.disk.fail_next("append to")
         with pytest.raises(Refusal) as refused:
@@ -94,7 +94,7 @@ def test_a_shard_whose_directory_is_offline_has_nothing_to_show() -> None:
     on_stage(test)
 
 
-def test_who_hears_of_a_disk_that_fails_may_decide_here_at_once() -> None:
+def test_a_disk_failure_callback_may_make_decisions() -> None:
     async def test(stage: Stage) -> None:
         told: list[list[str]] = []
         stage.shard_log._disk_failed = lambda _error: told.append(stage.shard.decide(reads()))  # type: ignore[arg-type]
@@ -120,7 +120,7 @@ def test_a_write_is_answered_when_it_is_committed() -> None:
     on_stage(test, flush_messages="1")
 
 
-def test_a_read_waits_until_what_it_saw_is_committed() -> None:
+def test_a_read_waits_until_its_data_is_committed() -> None:
     async def test(stage: Stage) -> None:
         stage.shard.decide(writes("a"))
         promise = waiting(stage.shard.decide(reads()))
@@ -143,7 +143,7 @@ def test_answers_are_given_in_the_order_of_the_decisions() -> None:
     on_stage(test, flush_messages="1")
 
 
-def test_what_is_committed_while_a_decision_is_written_is_told_after_it() -> None:
+def test_commits_during_a_write_are_reported_after_it() -> None:
     """Whoever is told may decide at once: the state has to be whole then."""
 
     async def test(stage: Stage) -> None:
@@ -163,7 +163,7 @@ def test_what_is_committed_while_a_decision_is_written_is_told_after_it() -> Non
     on_stage(test, flush_messages="1")
 
 
-def test_who_waits_for_another_is_answered_by_a_later_decision_when_that_is_committed() -> None:
+def test_a_waiting_request_is_answered_by_a_later_committed_decision() -> None:
     async def test(stage: Stage) -> None:
         joining: Promise[str] = Promise()
         assert stage.shard.decide(lambda _diary: Decision[str](joining)) is joining
@@ -176,7 +176,7 @@ def test_who_waits_for_another_is_answered_by_a_later_decision_when_that_is_comm
     on_stage(test, flush_messages="1")
 
 
-def test_who_waits_for_nobody_else_is_answered_at_once() -> None:
+def test_a_request_with_nothing_to_wait_for_is_answered_at_once() -> None:
     async def test(stage: Stage) -> None:
         joining: Promise[str] = Promise()
         decision = Decision[str](joining, [entry("a")], answers=[Answer(joining, "alone")])
@@ -215,7 +215,7 @@ def test_effects_of_records_that_are_not_committed_are_never_performed() -> None
     on_stage(test, flush_messages="1")
 
 
-def test_what_is_not_committed_in_time_is_answered_so() -> None:
+def test_a_decision_not_committed_in_time_is_answered_with_a_timeout() -> None:
     async def test(stage: Stage) -> None:
         promise = waiting(stage.shard.decide(writes("a")))
         await asyncio.sleep(TIMEOUT_MS / 1000 - 0.1)
@@ -228,7 +228,7 @@ def test_what_is_not_committed_in_time_is_answered_so() -> None:
     on_stage(test, flush_messages="1")
 
 
-def test_who_waits_for_another_does_not_time_out() -> None:
+def test_waiting_for_a_later_decision_does_not_time_out() -> None:
     async def test(stage: Stage) -> None:
         joining: Promise[str] = Promise()
         stage.shard.decide(writes("a"))
@@ -239,7 +239,7 @@ def test_who_waits_for_another_does_not_time_out() -> None:
     on_stage(test, flush_messages="1")
 
 
-def test_a_leader_that_ceases_tells_who_waits_for_a_commit() -> None:
+def test_a_leader_that_resigns_fails_pending_commits() -> None:
     async def test(stage: Stage) -> None:
         promise = waiting(stage.shard.decide(writes("a")))
         stage.another_leads()
@@ -248,7 +248,7 @@ def test_a_leader_that_ceases_tells_who_waits_for_a_commit() -> None:
     on_stage(test, flush_messages="1")
 
 
-def test_a_shard_that_is_closed_tells_everyone_who_waits_and_refuses_the_rest() -> None:
+def test_closing_a_shard_fails_its_waiters_and_later_requests() -> None:
     async def test(stage: Stage) -> None:
         joining: Promise[str] = Promise()
         stage.shard.decide(lambda _diary: Decision[str](joining))
@@ -265,7 +265,7 @@ def test_a_shard_that_is_closed_tells_everyone_who_waits_and_refuses_the_rest() 
 # Markers
 
 
-def test_a_marker_is_written_before_the_state_hears_of_it() -> None:
+def test_a_marker_is_written_before_the_state_changes() -> None:
     async def test(stage: Stage) -> None:
         seen: list[int] = []
         producer = ProducerIdAndEpoch(7, 1)
@@ -367,7 +367,7 @@ def test_an_alarm_with_a_bug_does_not_stop_the_others(caplog: pytest.LogCaptureF
     assert "Timer first: handler failed" in caplog.text
 
 
-def test_what_an_alarm_sets_for_at_once_waits_until_others_had_their_turn() -> None:
+def test_a_timer_set_for_now_by_a_timer_runs_after_other_work() -> None:
     async def test(stage: Stage) -> None:
         def goes_on(diary: Diary) -> Decision[None]:
             if len(diary.entries) < 5:
@@ -401,7 +401,7 @@ def test_many_alarms_at_a_time_do_not_keep_others_waiting() -> None:
     on_stage(test)
 
 
-def test_what_follows_a_decision_is_decided_before_that_one_is_answered() -> None:
+def test_follow_up_decisions_are_made_before_the_first_is_answered() -> None:
     async def test(stage: Stage) -> None:
         def turns(diary: Diary) -> Decision[str]:
             diary.timers.follow_ups.append(("key", writes("second")))
@@ -431,7 +431,7 @@ def test_nothing_follows_a_decision_that_was_refused() -> None:
     on_stage(test, max_message_bytes="1000")
 
 
-def test_what_follows_and_cannot_be_written_is_raised_again() -> None:
+def test_a_failed_follow_up_is_raised_again() -> None:
     async def test(stage: Stage) -> None:
         sizes = iter([2000, 1])
 

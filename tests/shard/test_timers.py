@@ -23,7 +23,7 @@ def due(timers: Timers) -> list[Hashable]:
     return keys
 
 
-def test_what_is_due_comes_in_the_order_of_its_time() -> None:
+def test_due_timers_fire_in_order() -> None:
     clock = HandClock()
     timers = Timers(clock)
     for key, delay_ms in (("late", 300), ("early", 100), ("also early", 100), ("later", 400)):
@@ -98,7 +98,7 @@ _STEPS = st.lists(
 
 
 @given(_STEPS)
-def test_whatever_is_set_moved_and_cleared_the_right_ones_are_due(steps: list[tuple[str, str, int]]) -> None:
+def test_the_right_timers_are_due_after_any_changes(steps: list[tuple[str, str, int]]) -> None:
     clock = HandClock()
     timers = Timers(clock)
     model: dict[str, float] = {}

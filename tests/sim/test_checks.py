@@ -139,7 +139,7 @@ def test_two_records_at_one_offset_are_found() -> None:
     assert story.found() == {"an offset keeps its record"}
 
 
-def test_a_record_that_nobody_sent_is_found() -> None:
+def test_an_unsent_record_is_found() -> None:
     story = Story()
     story.read("z", high_watermark=1)
     story.end("z")
@@ -155,7 +155,7 @@ def test_a_gap_is_found() -> None:
     assert story.found() == {"a read has no gap", "a log has no gap"}
 
 
-def test_a_later_send_that_lies_before_an_earlier_one_is_found() -> None:
+def test_a_reordered_send_is_found() -> None:
     story = Story()
     story.send("b", 1)
     story.send("a", 0)
@@ -219,14 +219,14 @@ def test_a_first_sequence_may_be_refused_once_one_behind_it_was_appended_in_its_
     assert story_of("c", refused=1).found() == invariant
 
 
-def test_what_is_refused_and_yet_appended_is_found() -> None:
+def test_a_refused_but_appended_batch_is_found() -> None:
     story = Story()
     story.send("a").outcome = Outcome.REFUSED
     story.end("a")
     assert story.found() == {"what is refused is not appended"}
 
 
-def test_a_read_past_the_high_watermark_or_with_nothing_of_what_is_there_is_found() -> None:
+def test_a_read_past_the_high_watermark_or_without_available_data_is_found() -> None:
     story = Story()
     story.send("a")
     story.read("a", high_watermark=0)
@@ -266,7 +266,7 @@ def test_an_acknowledged_record_is_behind_the_high_watermark() -> None:
     assert story.found() == {"the high watermark never goes back"}
 
 
-def test_deletions_that_nobody_asked_for_or_that_are_undone_are_found() -> None:
+def test_unrequested_and_undone_deletions_are_found() -> None:
     story = Story()
     story.send("a", 0)
     story.send("b")

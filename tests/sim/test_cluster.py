@@ -99,7 +99,7 @@ def values(machine: Machine, topic: str) -> list[list[bytes | None]]:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
-def test_nodes_form_a_cluster_and_replicate_what_is_produced(layout: Layout) -> None:
+def test_nodes_form_a_cluster_and_replicate_produced_records(layout: Layout) -> None:
     async def main(cluster: Cluster) -> None:
         await cluster.start()
         leaders = {machine.node.quorum.leader for machine in cluster.machines.values() if machine.node}

@@ -71,7 +71,7 @@ def test_an_election_that_moves_the_high_watermark_back_is_found() -> None:
 # The set of those in sync
 
 
-def test_an_isr_that_nobody_has_committed_is_found() -> None:
+def test_an_uncommitted_isr_is_found() -> None:
     history = history_of(FIRST)
     history.replicas.led.append(Led(1.0, 1, 1, TOPIC, 0, 5, (1, 2, 3), 0))
     assert not list(leaders_go_by_the_committed_isr(history))
@@ -93,7 +93,7 @@ def test_a_reassignment_that_ends_before_its_replicas_are_in_sync_is_found() -> 
 # The end
 
 
-def test_what_the_leader_has_and_a_reader_does_not_see_is_found() -> None:
+def test_records_hidden_from_a_reader_are_found() -> None:
     history = History(Promise.REPLICATED)
     history.final[TOPIC] = FinalLog(0, 2, 1, [Seen(0, 0, b"a"), Seen(1, 0, b"b")])
     history.replicas.final_offsets[TOPIC] = [0, 1]
@@ -102,7 +102,7 @@ def test_what_the_leader_has_and_a_reader_does_not_see_is_found() -> None:
     assert list(nothing_stays_unseen(history))
 
 
-def test_the_life_of_a_record_tells_what_became_of_it() -> None:
+def test_the_life_of_a_record_shows_its_outcome() -> None:
     history = history_of(FIRST, elected(2, (2, 3)))
     send = Send(7, "producer-0", TOPIC, (b"a",), (None,), -1, 0.5, outcome=Outcome.ACKNOWLEDGED)
     send.base_offset, send.ended_s = 4, 0.7
@@ -155,7 +155,7 @@ def test_a_disk_may_go_while_another_broker_that_runs_is_in_sync() -> None:
     assert watch.is_spared(2, alive={1, 2, 3})
 
 
-def test_eligible_replicas_that_are_cleared_spare_nobody_and_begin_a_partition_epoch() -> None:
+def test_clearing_eligible_replicas_clears_all_and_begins_a_partition_epoch() -> None:
     watch = watch_of(
         PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, isr=[1], eligible_leader_replicas=[2]),
     )

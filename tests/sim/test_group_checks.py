@@ -84,7 +84,7 @@ def test_two_owners_at_a_time_are_found() -> None:
     assert story_of("a").found() == set(), "a static member that was started again"
 
 
-def test_a_member_that_may_have_been_taken_for_dead_before_it_was_told_owns_nothing() -> None:
+def test_a_possibly_expired_member_owns_nothing() -> None:
     story = Story()
     story.tenure("a", 3, 2)
     story.tenure("b", 1, 4)
@@ -121,7 +121,7 @@ def test_an_older_commit_in_place_of_the_last_is_found_also_if_its_offset_is_hig
     assert story.found() == {"the last commit is the one that counts"}
 
 
-def test_what_others_were_told_before_is_known() -> None:
+def test_offsets_reported_to_others_are_known() -> None:
     story = Story()
     before = story.commit(5, 1, 2)
     story.told(8, story.commit(8, 3), 4)
@@ -154,7 +154,7 @@ def test_a_commit_of_a_former_owner_that_is_acknowledged_is_found() -> None:
     assert story.found() == {"only who has a partition commits for it"}
 
 
-def test_offsets_that_nobody_committed_so_are_found() -> None:
+def test_altered_committed_offsets_are_found() -> None:
     story = Story()
     story.told(5, "made up", 1)
     assert story.found() == {"a committed offset is as it was committed"}
@@ -169,7 +169,7 @@ def test_offsets_that_nobody_committed_so_are_found() -> None:
     assert story.found() == {"an offset is not told before it is committed"}
 
 
-def test_whoever_asks_for_what_is_stable_waits_for_a_transactions_offsets() -> None:
+def test_require_stable_waits_for_pending_offsets() -> None:
     def story_of(*, require_stable: bool) -> Story:
         story = Story()
         before = story.commit(5, 1, 2)
@@ -181,7 +181,7 @@ def test_whoever_asks_for_what_is_stable_waits_for_a_transactions_offsets() -> N
     assert story_of(require_stable=False).found() == set()
 
 
-def test_a_partition_that_nobody_has_in_the_end_is_found() -> None:
+def test_an_unassigned_partition_at_the_end_is_found() -> None:
     story = Story()
     story.history.groups.left_over = ["group: topic-0"]
     assert story.found() == {"a group that is left alone shares out everything"}

@@ -117,7 +117,7 @@ def test_once_it_has_given_it_up_the_member_has_all_its_time_again() -> None:
     [("", None, 1), ("other", None, 2), ("", "instance", 2)],
     ids=["the coordinator knows", "a leader may not", "nor who has missed it and stayed"],
 )
-def test_what_a_member_keeps_through_epochs_that_it_missed_is_its_own_unless_it_may_have_been_given_away(
+def test_a_member_owns_partitions_kept_through_missed_epochs_unless_they_were_reassigned(
     leader: str, instance_id: str | None, tenures: int
 ) -> None:
     async def scene(stage: Stage) -> None:

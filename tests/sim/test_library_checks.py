@@ -71,7 +71,7 @@ def test_a_poll_that_gives_a_record_again_is_found() -> None:
     assert Story("abc").sent("abc").polled("bc", first=1, expected=2).found() == {"a poll goes on where it was"}
 
 
-def test_a_commit_of_what_was_not_given_is_found() -> None:
+def test_a_commit_of_undelivered_records_is_found() -> None:
     assert Story("abc").sent("abc").committed(3, given_to=2).found() == {"only what was given is committed"}
 
 
@@ -85,21 +85,21 @@ def test_a_commit_without_a_number_is_known_by_its_offset() -> None:
     assert story.found() == {"committed offsets never go back"}
 
 
-def test_of_two_commits_of_one_offset_the_later_is_the_one_that_is_told() -> None:
+def test_the_later_of_two_commits_is_reported() -> None:
     story = Story("abc").sent("abc").committed(1, at_s=1.0).committed(2, at_s=2.0).committed(1, at_s=3.0)
     assert story.told(1, at_s=4.0).found() == set()
 
 
-def test_an_offset_that_nobody_committed_is_found() -> None:
+def test_an_uncommitted_offset_is_found() -> None:
     assert Story("a").sent("a").told(1, at_s=1.0).found() == {"a committed offset is as it was committed"}
 
 
-def test_also_if_the_earlier_one_was_of_nobody_that_we_know() -> None:
+def test_also_if_the_earlier_one_was_unknown() -> None:
     story = Story("abc").sent("abc").committed(1, at_s=1.0, tenure=-1).committed(1, at_s=3.0, tenure=5)
     assert story.told(1, at_s=4.0).told(1, at_s=5.0).found() == set()
 
 
-def test_an_offset_that_was_told_is_known_as_the_earliest_that_it_may_have_been() -> None:
+def test_a_reported_offset_counts_as_the_earliest_possible_commit() -> None:
     story = Story("abc").sent("abc").committed(2, at_s=1.0).committed(1, at_s=3.0).committed(2, at_s=3.2)
     story.history.groups.commits[-1].outcome = CommitOutcome.UNKNOWN
     assert story.told(2, at_s=1.6).told(1, at_s=4.0).found() == set()

@@ -34,7 +34,7 @@ def test_the_same_seed_takes_the_same_course_in_every_process() -> None:
     assert digests_elsewhere("2") == here
 
 
-def test_a_digest_covers_what_happened_when_and_in_which_order() -> None:
+def test_a_digest_covers_events_times_and_order() -> None:
     def digest(*events: tuple[float, str, str]) -> str:
         trace = Trace()
         for now, kind, detail in events:

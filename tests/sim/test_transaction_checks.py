@@ -140,7 +140,7 @@ def test_a_committed_transaction_that_is_aborted_is_found() -> None:
     assert story.found() == {"what is committed stays committed"}
 
 
-def test_a_transaction_that_nobody_committed_and_yet_is_is_found() -> None:
+def test_an_uncommitted_but_visible_transaction_is_found() -> None:
     story = Story()
     story.send("a", 0, story.transaction(1, Fate.NOT_COMMITTED))
     story.log("a.1 +1")

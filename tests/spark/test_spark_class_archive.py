@@ -58,13 +58,13 @@ def kept(java: JavaRuntime, environment: dict[str, str], folder: str = "spark-1"
     return made
 
 
-def test_what_was_kept_is_used(java: JavaRuntime, environment: dict[str, str]) -> None:
+def test_a_kept_archive_is_used(java: JavaRuntime, environment: dict[str, str]) -> None:
     archive = kept(java, environment)
     assert use_archive(java, {}, environment) == archive
     assert environment["SPARK_SUBMIT_OPTS"].split()[:2] == [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"]
 
 
-def test_without_an_archive_nothing_is_told_to_java(java: JavaRuntime, environment: dict[str, str]) -> None:
+def test_without_an_archive_java_gets_no_option(java: JavaRuntime, environment: dict[str, str]) -> None:
     assert use_archive(java, {}, environment) is None
     assert "SPARK_SUBMIT_OPTS" not in environment
 
@@ -170,7 +170,7 @@ def test_of_two_that_are_kept_at_once_one_is_whole(java: JavaRuntime, environmen
     assert whole_archive(java, environment) in made
 
 
-def test_all_are_removed_when_somebody_asks_for_it(java: JavaRuntime, environment: dict[str, str]) -> None:
+def test_all_strays_are_removed_on_request(java: JavaRuntime, environment: dict[str, str]) -> None:
     archive = kept(java, environment)
     assert remove_archives(environment) > SIZE
     assert not archive.exists()
@@ -188,17 +188,17 @@ def test_a_cache_whose_name_java_would_take_apart_has_none(java: JavaRuntime, tm
     assert use_archive(java, {}, environment) is None
 
 
-def test_a_user_is_told_once_that_there_could_be_one(java: JavaRuntime, environment: dict[str, str]) -> None:
+def test_the_hint_is_shown_once(java: JavaRuntime, environment: dict[str, str]) -> None:
     assert is_worth_a_hint(java, environment)
     assert not is_worth_a_hint(java, environment)
 
 
-def test_who_has_one_is_not_told_of_it(java: JavaRuntime, environment: dict[str, str]) -> None:
+def test_the_hint_is_not_shown_if_it_is_not_needed(java: JavaRuntime, environment: dict[str, str]) -> None:
     kept(java, environment)
     assert not is_worth_a_hint(java, environment)
 
 
-def test_who_cannot_be_remembered_is_not_told(java: JavaRuntime, tmp_path: Path) -> None:
+def test_an_unknown_sender_gets_no_response(java: JavaRuntime, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert not is_worth_a_hint(java, {"XDG_CACHE_HOME": str(tmp_path / "file")})
 
@@ -206,7 +206,7 @@ def test_who_cannot_be_remembered_is_not_told(java: JavaRuntime, tmp_path: Path)
 # ---- options for Java
 
 
-def test_options_of_somebodys_own_stay_and_have_the_last_word(java: JavaRuntime, environment: dict[str, str]) -> None:
+def test_the_users_own_options_take_precedence(java: JavaRuntime, environment: dict[str, str]) -> None:
     archive = kept(java, environment)
     environment["SPARK_SUBMIT_OPTS"] = '-Dtext="two  words"'
     for _session in range(2):
@@ -216,7 +216,7 @@ def test_options_of_somebodys_own_stay_and_have_the_last_word(java: JavaRuntime,
 
 
 @pytest.mark.parametrize("variable", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"])
-def test_who_has_plans_with_archives_in_the_environment_is_left_alone(
+def test_archive_options_in_the_environment_are_respected(
     java: JavaRuntime, environment: dict[str, str], variable: str
 ) -> None:
     kept(java, environment)
@@ -226,9 +226,7 @@ def test_who_has_plans_with_archives_in_the_environment_is_left_alone(
     assert environment == before
 
 
-def test_who_has_plans_with_archives_in_the_settings_is_left_alone(
-    java: JavaRuntime, environment: dict[str, str]
-) -> None:
+def test_archive_options_in_the_settings_are_respected(java: JavaRuntime, environment: dict[str, str]) -> None:
     kept(java, environment)
     assert use_archive(java, {"spark.driver.extraJavaOptions": "-Xshare:off"}, environment) is None
     assert "SPARK_SUBMIT_OPTS" not in environment
@@ -240,7 +238,7 @@ def test_options_for_java_are_joined_with_those_of_the_session() -> None:
     assert joined == {name: "-Da=1 -Da=2", "spark.ui.enabled": "true"}
 
 
-def test_a_process_that_was_given_a_wrapped_java_finds_what_is_installed(tmp_path: Path) -> None:
+def test_a_process_with_a_wrapped_java_finds_the_installed_one(tmp_path: Path) -> None:
     environment = {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     found = find_java(environment)
     assert find_java({**environment, "JAVA_HOME": str(found.home)}) == found
@@ -261,7 +259,7 @@ def test_java_starts_silently_beside_an_archive_that_was_cut_short(tmp_path: Pat
     assert run_java(java, *environment.get("SPARK_SUBMIT_OPTS", "").split()) == run_java(java)
 
 
-def test_java_says_nothing_of_an_archive_that_is_none(tmp_path: Path) -> None:
+def test_java_is_silent_about_an_invalid_archive(tmp_path: Path) -> None:
     java = find_java()
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     kept(java, environment)

@@ -71,7 +71,9 @@ def test_headers_are_the_connectors(both: Both, admin: Admin, producer: Producer
     assert [row["headers"] is None for row in told["rows"]] == [True, False]
 
 
-def test_the_brokers_time_is_told_as_by_the_connector(both: Both, admin: Admin, producer: Producer, topic: str) -> None:
+def test_log_append_time_is_reported_as_by_the_connector(
+    both: Both, admin: Admin, producer: Producer, topic: str
+) -> None:
     admin.create_topics([NewTopic(topic, 1, configs={"message.timestamp.type": "LogAppendTime"})])
     producer.send(topic, b"v", timestamp_ms=T0_MS)
     producer.flush()
@@ -124,7 +126,7 @@ def test_partitions_are_split_into_as_many_tasks_as_by_the_connector(
     assert ours["tasks"] == tasks
 
 
-def test_batches_of_a_stream_take_what_the_connectors_take(both: Both, numbered: str) -> None:
+def test_a_streams_batches_contain_what_the_connectors_contain(both: Both, numbered: str) -> None:
     told = same(both.read_stream({"subscribe": numbered, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "6"}))
     assert [len(rows) for rows in told["batches"]] == [6, 6, 6, 2]
     assert told["end"] == {numbered: {"0": 10, "1": 10}}
@@ -155,14 +157,14 @@ def test_committed_records_are_those_of_the_connector(both: Both, node: NodeProc
     assert values(told["rows"]) == ["committed True", "committed False", "committed True"]
 
 
-def test_what_retention_took_is_passed_over_as_by_the_connector(both: Both, admin: Admin, numbered: str) -> None:
+def test_records_deleted_by_retention_are_skipped_as_by_the_connector(both: Both, admin: Admin, numbered: str) -> None:
     admin.delete_records({TopicPartition(numbered, 0): 4})
     assert len(same(both.read({"subscribe": numbered}))["rows"]) == 16
     told = same(both.read_stream({"subscribe": numbered, "startingOffsets": "earliest"}))
     assert sum(map(len, told["batches"])) == 16
 
 
-def test_a_query_of_the_connector_goes_on_from_its_checkpoint(
+def test_a_query_resumes_from_a_checkpoint_of_the_connector(
     both: Both, producer: Producer, numbered: str, tmp_path: Path
 ) -> None:
     options = {"subscribe": numbered, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "8"}
@@ -196,7 +198,9 @@ def test_a_query_of_the_connector_goes_on_from_its_checkpoint(
     ],
     ids=str,
 )
-def test_what_the_connector_refuses_for_a_batch_is_refused(both: Both, numbered: str, options: dict[str, str]) -> None:
+def test_batch_options_that_the_connector_refuses_are_refused(
+    both: Both, numbered: str, options: dict[str, str]
+) -> None:
     ours, theirs = both.read({name: value.replace("T", numbered) for name, value in options.items()})
     assert "refused" in theirs
     assert "refused" in ours
@@ -212,7 +216,9 @@ def test_what_the_connector_refuses_for_a_batch_is_refused(both: Both, numbered:
     ],
     ids=str,
 )
-def test_what_the_connector_refuses_for_a_stream_is_refused(both: Both, numbered: str, options: dict[str, str]) -> None:
+def test_stream_options_that_the_connector_refuses_are_refused(
+    both: Both, numbered: str, options: dict[str, str]
+) -> None:
     chosen = {name: value.replace('"T"', f'"{numbered}"') for name, value in options.items()}
     ours, theirs = both.read_stream({"subscribe": numbered, **chosen})
     assert "refused" in theirs

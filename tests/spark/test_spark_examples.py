@@ -102,7 +102,7 @@ def test_orders_get_the_city_that_their_customer_has_by_then(node: NodeProcess, 
     assert len(enriched) == 4
 
 
-def test_orders_meet_their_payments_or_are_told_as_unpaid(node: NodeProcess, run: Run, topic: str) -> None:
+def test_orders_are_joined_with_payments_or_reported_as_unpaid(node: NodeProcess, run: Run, topic: str) -> None:
     orders, payments, target = topics(node, topic, "orders", "payments", "joined")
     produce(node, orders, [order(1, "10:00", 20), order(2, "10:01", 30), order(9, "20:00", 1)])
     produce(node, payments, [payment(1, "10:30", 20), payment(2, "11:45", 30), payment(8, "20:00", 1)])
@@ -112,7 +112,7 @@ def test_orders_meet_their_payments_or_are_told_as_unpaid(node: NodeProcess, run
     assert sorted((row["order"], row["paid"]) for row in joined) == [(1, 20), (2, 0)]
 
 
-def test_an_order_that_was_sent_twice_goes_on_once(node: NodeProcess, run: Run, topic: str) -> None:
+def test_a_duplicate_order_is_passed_on_once(node: NodeProcess, run: Run, topic: str) -> None:
     source, target = topics(node, topic, "orders", "once")
     produce(node, source, [order(1, "10:00", 20), order(2, "10:01", 30), order(1, "10:00", 20)])
     run("deduplication.py", source=source, target=target)
@@ -121,7 +121,7 @@ def test_an_order_that_was_sent_twice_goes_on_once(node: NodeProcess, run: Run, 
     assert sorted(json.loads(record.value or b"")["order"] for record in consumed(node, target)) == [1, 2, 3]
 
 
-def test_what_is_no_order_goes_to_the_dead_letters_as_it_came(node: NodeProcess, run: Run, topic: str) -> None:
+def test_invalid_orders_go_to_the_dead_letter_topic_unchanged(node: NodeProcess, run: Run, topic: str) -> None:
     source, good, bad = topics(node, topic, "orders", "good", "bad")
     letters = [Sent(b"two candles, please", b"ann"), Sent(b'{"order": 2}', b"bob"), Sent(b'{"amount": 3}', b"cid")]
     produce(node, source, [order(1, "10:00", 20), *letters])

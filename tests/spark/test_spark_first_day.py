@@ -99,9 +99,7 @@ def test_a_program_that_imports_nothing_of_ours_finds_the_format_too(
     assert "record ['record', 'record']" in done.stdout, done.stderr
 
 
-def test_the_start_hook_does_nothing_before_pyspark_is_imported_and_keeps_what_the_user_has_chosen(
-    tmp_path: Path, start_hook: Path
-) -> None:
+def test_the_start_hook_waits_for_pyspark_and_respects_the_users_choice(tmp_path: Path, start_hook: Path) -> None:
     stand_in = tmp_path / "modules"
     (stand_in / "pyspark").mkdir(parents=True)
     (stand_in / "pyspark" / "__init__.py").touch()

@@ -72,7 +72,7 @@ def test_a_job_that_ctrl_c_stops_leaves_no_transaction_open(node: NodeProcess, t
             process.kill()
 
 
-def test_what_is_between_a_tasks_report_and_its_commit_is_left() -> None:
+def test_transactions_between_report_and_commit_are_not_swept() -> None:
     options = read_options({"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t"}, "a test")
     query, job, done = Scope("query", "run"), batch_job(), batch_job()
     leftovers = Leftovers()

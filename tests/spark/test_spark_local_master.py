@@ -14,7 +14,7 @@ def test_a_master_on_this_machine_says_how_many_tasks_run_at_once(master: str, c
 
 
 @pytest.mark.parametrize("master", ["spark://localhost:7077", "yarn", "local-cluster[2,1,1024]", "k8s://https://h"])
-def test_of_a_cluster_nobody_knows_even_if_there_was_a_master_here_before(master: str) -> None:
+def test_the_parallelism_of_a_cluster_is_unknown_even_after_a_local_master(master: str) -> None:
     environment = {CORES_VARIABLE: "8"}
     tell_cores(master, environment)
     assert told_cores(environment) is None

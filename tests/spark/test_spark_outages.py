@@ -40,7 +40,7 @@ def unreachable(outages: Outages, doing: str = "reading", address: str = "a:1") 
     outages.take({**REFUSED, "kind": "unreachable", "doing": doing, "address": address})
 
 
-def test_an_outage_is_told_with_its_reason_its_begin_and_what_is_retried() -> None:
+def test_an_outage_is_logged_with_reason_start_and_retries() -> None:
     clock = Clock()
     outages = Outages(clock)
     unreachable(outages, "writing")
@@ -68,7 +68,7 @@ def test_a_query_waits_for_brokers_when_it_has_done_nothing_since_they_are_gone(
     assert not outages.hold_up(NOON_S + 1)
 
 
-def test_an_outage_that_nobody_meets_any_more_is_forgotten() -> None:
+def test_an_outage_without_new_failures_is_forgotten() -> None:
     clock = Clock()
     outages = Outages(clock)
     unreachable(outages)
@@ -109,7 +109,7 @@ def test_a_terminal_shows_an_outage_below_the_table_and_its_end_above() -> None:
     assert "retrying" not in screen.getvalue()
 
 
-def test_reports_of_all_processes_with_the_environment_are_heard_while_somebody_listens() -> None:
+def test_reports_of_all_processes_arrive_while_a_listener_is_open() -> None:
     heard: list[Mapping[str, object]] = []
     report("before")
     with listening(heard.append):

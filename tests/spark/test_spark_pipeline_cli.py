@@ -46,7 +46,7 @@ def test_init_leaves_a_file_alone_that_is_there(tmp_path: Path, capsys: pytest.C
         ),
     ],
 )
-def test_what_cannot_be_run_is_told_in_a_line(
+def test_a_pipeline_that_cannot_run_is_reported_in_one_line(
     words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cordwood("run", *words) == 2
@@ -55,14 +55,14 @@ def test_what_cannot_be_run_is_told_in_a_line(
     assert told.count("\n") == 1
 
 
-def test_a_file_that_is_no_python_is_told_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_syntax_error_is_reported_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "broken.py"
     file.write_text("rows = 3\nrows =\n")
     assert cordwood("run", str(file)) == 2
     assert capsys.readouterr().err == f"cordwood: {file}:2: invalid syntax\n"
 
 
-def test_what_a_file_raises_is_told_from_its_own_lines_on(
+def test_tracebacks_begin_in_the_pipelines_own_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "broken.py"

@@ -68,9 +68,7 @@ def test_java_is_started_without_the_incubator_module_that_it_warns_of_or_lacks(
     assert said.stdout.splitlines() == ["-Xmx1g", "-Dtext=two words", "", "Main"]
 
 
-def test_where_there_is_no_java_a_sentence_tells_where_was_looked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_java_is_reported_with_the_searched_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "find_spec", lambda name: None)
     old = runtime(tmp_path / "old", "11.0.2")
     with pytest.raises(NoJava) as failure:

@@ -8,7 +8,7 @@ from tests.spark.running_pipeline import COPYING, running
 from tests.spark.topic_records import Sent, consumed, produce, topics
 
 
-def test_brokers_that_are_gone_are_told_of_until_they_are_back(
+def test_missing_brokers_are_reported_until_they_return(
     own_node: Callable[..., NodeProcess], topic: str, tmp_path: Path
 ) -> None:
     node = own_node()

@@ -59,7 +59,7 @@ def test_a_batch_that_is_waited_for_is_not_counted() -> None:
     assert figures.batches == 1
 
 
-def test_lag_is_what_topics_have_beyond_the_last_batch() -> None:
+def test_lag_counts_records_beyond_the_last_batch() -> None:
     figures = QueryFigures("q")
     figures.add(progress(1, end={"t": {"0": 5, "1": 7}}, latest={"t": {"0": 9, "1": 7}}))
     assert figures.lag == 4
@@ -126,7 +126,7 @@ def test_brokers_are_at_the_usual_address_where_neither_the_pipeline_nor_its_use
         ({"fast": "1"}, "fast is '1'; expected true or false"),
     ],
 )
-def test_a_value_that_will_not_do_is_told(given: dict[str, str], said: str) -> None:
+def test_an_invalid_value_is_reported(given: dict[str, str], said: str) -> None:
     with pytest.raises(BadPipeline) as failure:
         arguments_of(pipeline, given, {})
     assert str(failure.value) == said
@@ -144,7 +144,7 @@ def test_a_parameter_without_a_default_needs_a_value() -> None:
         arguments_of(needy, {}, {})
 
 
-def test_what_a_file_defines_goes_to_workers_that_do_not_have_the_file(
+def test_definitions_of_the_pipeline_file_reach_workers_without_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -156,20 +156,20 @@ def test_what_a_file_defines_goes_to_workers_that_do_not_have_the_file(
     assert cloudpickle.loads(pickled)(None) == "here"
 
 
-def test_what_stands_beside_the_file_is_found_by_workers(tmp_path: Path) -> None:
+def test_modules_beside_the_pipeline_file_are_found_by_workers(tmp_path: Path) -> None:
     environment = {"PYTHONPATH": "elsewhere"}
     show_to_workers(tmp_path / "orders.py", environment)
     assert environment["PYTHONPATH"].split(os.pathsep) == [str(tmp_path), "elsewhere"]
 
 
-def test_a_file_without_the_function_is_told(tmp_path: Path) -> None:
+def test_a_file_without_the_function_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "without_function.py"
     file.write_text("x = 1\n")
     with pytest.raises(BadPipeline, match=r"has no function pipeline\(spark\)"):
         load_pipeline(file)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BadPipeline, match="there is no file"):
         load_pipeline(tmp_path / "nowhere.py")
 
@@ -238,7 +238,7 @@ def test_sparks_masters_are_taken(master: str) -> None:
         ),
     ],
 )
-def test_a_master_that_spark_does_not_have_is_told_in_a_sentence(master: str, told: str) -> None:
+def test_an_unknown_spark_master_is_reported_in_one_sentence(master: str, told: str) -> None:
     with pytest.raises(BadMaster) as refused:
         check_master(master)
     assert str(refused.value) == told

@@ -89,7 +89,7 @@ def test_ctrl_c_stops_the_queries_and_is_no_failure(
     assert signal.getsignal(signal.SIGINT) is handler
 
 
-def test_what_fails_once_somebody_asked_to_stop_is_no_failure(
+def test_failures_during_a_requested_stop_are_ignored(
     spark: SparkSession, node: NodeProcess, topic: str, tmp_path: Path
 ) -> None:
     """Processes of Spark hear a Ctrl-C, too, and what they then do may look like anything."""
@@ -111,7 +111,7 @@ def test_what_fails_once_somebody_asked_to_stop_is_no_failure(
     assert [figures.status for figures in watcher.last] == ["ended"]
 
 
-def test_a_failing_query_stops_the_others_and_is_told_in_a_sentence(
+def test_a_failing_query_stops_the_others_with_a_one_sentence_error(
     spark: SparkSession, node: NodeProcess, topic: str, tmp_path: Path
 ) -> None:
     source, target = topics(node, topic, "from", "to")
@@ -129,7 +129,7 @@ def test_a_failing_query_stops_the_others_and_is_told_in_a_sentence(
     assert not any(query.isActive for query in started)
 
 
-def test_a_pipeline_that_cannot_be_planned_is_told_in_a_sentence(spark: SparkSession) -> None:
+def test_a_pipeline_that_cannot_be_planned_is_reported_in_one_sentence(spark: SparkSession) -> None:
     def pipeline(spark: SparkSession) -> None:
         spark.range(1).select("nothing").collect()
 

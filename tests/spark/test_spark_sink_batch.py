@@ -64,7 +64,7 @@ def test_the_option_topic_goes_before_the_column(spark: SparkSession, node: Node
     assert values(node.bootstrap, topic) == ["0", "1", "2"]
 
 
-def test_where_the_partition_is_null_the_key_decides(spark: SparkSession, node: NodeProcess, topic: str) -> None:
+def test_a_null_partition_leaves_the_choice_to_the_key(spark: SparkSession, node: NodeProcess, topic: str) -> None:
     create(node.bootstrap, topic)
     rows = spark.createDataFrame(
         [("same", "a", None), ("same", "b", None), ("same", "c", 0), ("same", "d", 1), ("same", "e", 2)],
@@ -171,7 +171,7 @@ def wrong_rows() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("query", "options", "said"), list(wrong_rows()))
-def test_what_cannot_be_written_is_said_in_a_sentence(
+def test_write_errors_are_one_sentence(
     spark: SparkSession, node: NodeProcess, topic: str, query: str, options: dict[str, str], said: str
 ) -> None:
     chosen = {"topic": topic} | options

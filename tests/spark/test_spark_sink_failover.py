@@ -11,7 +11,7 @@ from tests.spark.test_spark_sink_simulated import ALL, PARTITIONS, TOPIC, Stage
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_query_goes_on_while_brokers_are_killed(seed: int) -> None:
+def test_a_query_continues_while_brokers_are_killed(seed: int) -> None:
     async def scene(cluster: ThreeBrokers) -> None:
         stage = Stage(cluster.world, cluster.machines[1], seed, cluster.bootstrap)
         async with await stage.client() as client:

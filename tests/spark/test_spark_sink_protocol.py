@@ -109,7 +109,7 @@ def test_a_batch_that_was_swept_while_it_was_written_cannot_be_decided() -> None
 
 @settings(max_examples=300, deadline=None)
 @given(chances, st.booleans())
-def test_a_run_that_is_swept_leaves_nothing_open_and_what_is_decided_visible(chance: Random, bumps: bool) -> None:
+def test_sweeping_a_run_leaves_nothing_open_and_decided_batches_visible(chance: Random, bumps: bool) -> None:
     world = World(bumps=bumps)
     world.play(chance, steps=100)
     world.bury()
@@ -168,7 +168,7 @@ def test_a_batch_is_decided_before_any_of_its_transactions_is_ended() -> None:
     ]
 
 
-def test_what_was_open_before_the_decision_and_is_not_named_by_it_is_aborted() -> None:
+def test_open_transactions_not_named_by_the_decision_are_aborted() -> None:
     assert run(commit_batch(SCOPE, 7, [A]), None, None, (A, C))[-2:] == [End((C,), commit=False), Outcome.DECIDED]
 
 
@@ -204,7 +204,7 @@ def test_a_decision_keeps_the_number_of_sweeps() -> None:
     )
 
 
-def test_what_began_before_a_sweep_is_not_decided() -> None:
+def test_transactions_begun_before_a_sweep_cannot_be_committed() -> None:
     with pytest.raises(SweptAway, match="another driver of query q has gone on from batch 6"):
         run(commit_batch(SCOPE, 7, [A], begun_at={3, 4}), None, LedgerEntry(6, "before", (), sweeps=4))
 
@@ -216,7 +216,7 @@ def test_of_a_batch_older_than_the_ledger_ours_are_aborted() -> None:
     ]
 
 
-def test_an_abort_after_a_failed_commit_leaves_what_is_decided() -> None:
+def test_an_abort_after_a_failed_commit_keeps_decided_transactions() -> None:
     assert run(abort_batch(SCOPE, 7, [A, B]), None, LedgerEntry(7, "r", (A,)))[2:] == [End((B,), commit=False), None]
 
 
@@ -250,7 +250,7 @@ def test_a_failed_job_is_looked_after_until_its_last_tasks_have_ended() -> None:
     ]
 
 
-def test_a_stopped_run_is_swept_with_what_is_decided_committed() -> None:
+def test_sweeping_a_stopped_run_commits_decided_transactions() -> None:
     last = LedgerEntry(7, "r", (A, B), sweeps=4)
     assert run(sweep_run(SCOPE), (B, C), None, last) == [
         ListOpen("cordwood-spark/q/r/"),
@@ -293,7 +293,7 @@ def test_an_entry_of_the_first_version_is_read() -> None:
     assert LedgerEntry.decode(value) == LedgerEntry(7, "r", (LeftTransaction("x/0", 5, 4, True),))
 
 
-def test_the_model_has_what_is_written_visible_after_its_commit_alone() -> None:
+def test_the_model_shows_records_only_after_their_commit() -> None:
     broker = Broker(bumps=True)
     left = broker.init("x")
     broker.write(left, (0, 0, 0))

@@ -172,7 +172,7 @@ def play(
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_every_row_is_visible_once_whoever_is_killed_at_whichever_moment(seed: int) -> None:
+def test_every_row_is_visible_once_despite_kills_at_any_moment(seed: int) -> None:
     async def scene(stage: Stage) -> None:
         while stage.committed_batches < BATCHES:
             process = stage.world.process(f"driver-{stage.lives}")
@@ -219,7 +219,7 @@ def test_with_two_phases_a_prepared_batch_outlives_any_timeout() -> None:
     play(scene, settings=_TWO_PHASES)
 
 
-def test_without_two_phases_what_took_too_long_is_an_error_and_not_silent() -> None:
+def test_without_two_phases_a_late_commit_raises_an_error() -> None:
     async def scene(stage: Stage) -> None:
         scope = Scope("query", "run")
         left = (await write(stage.outlet(), NamePool(scope.prefix, "process"), scope, 0, 0)).transaction
@@ -244,7 +244,7 @@ def test_without_two_phases_a_transaction_has_the_longest_time_that_brokers_allo
     play(scene)
 
 
-def test_a_timeout_is_for_transactions_of_one_phase_and_in_nobodys_way_with_two() -> None:
+def test_the_timeout_applies_to_one_phase_transactions_only() -> None:
     async def scene(stage: Stage) -> None:
         scope = Scope("query", "run")
         given = {"kafka.bootstrap.servers": f"{stage.node.name}:{PORT}", "kafka.transaction.timeout.ms": "1000"}
@@ -328,7 +328,7 @@ class _Gate(Outlet):
         return await super().ledger()
 
 
-def test_a_stopped_run_is_swept_of_what_it_wrote_and_keeps_what_it_decided() -> None:
+def test_sweeping_a_stopped_run_removes_undecided_writes_and_keeps_decided_ones() -> None:
     async def scene(stage: Stage) -> None:
         scope = Scope("query", "run")
         names = NamePool(scope.prefix, "process")
@@ -369,7 +369,7 @@ def test_a_stopped_job_is_swept() -> None:
     play(scene)
 
 
-def test_what_lost_attempts_have_open_is_aborted_with_the_next_decision() -> None:
+def test_open_transactions_of_lost_attempts_are_aborted_with_the_next_decision() -> None:
     async def scene(stage: Stage) -> None:
         scope = Scope("query", "run")
         lost = (await write(stage.outlet(), NamePool(scope.prefix, "lost"), scope, 0, 0)).transaction
@@ -420,7 +420,7 @@ def test_orphans_of_a_driver_that_died_before_its_sweep_end_when_its_last_batch_
     play(scene)
 
 
-def test_what_another_driver_has_swept_is_not_decided() -> None:
+def test_transactions_swept_by_another_driver_cannot_be_committed() -> None:
     async def scene(stage: Stage) -> None:
         ahead, behind = Scope("query", "ahead"), Scope("query", "behind")
         await perform(stage.outlet(), commit_batch(ahead, 0, []), nothing)
@@ -437,7 +437,7 @@ def test_what_another_driver_has_swept_is_not_decided() -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, _TWO_PHASES], ids=["one phase", "two phases"])
-def test_a_driver_that_replays_what_another_has_left_behind_is_told_that_it_was_taken_over(
+def test_a_superseded_driver_that_replays_a_batch_gets_an_error(
     settings: dict[str, str],
 ) -> None:
     async def scene(stage: Stage) -> None:

@@ -94,7 +94,7 @@ def test_every_batch_is_decided_in_the_ledger_and_visible(query: Query) -> None:
     assert query.open() == set()
 
 
-def test_a_query_goes_on_where_it_was(query: Query) -> None:
+def test_a_query_resumes_at_its_position(query: Query) -> None:
     query.add_files(0, 2)
     query.run()
     query.add_files(2, 1)

@@ -11,7 +11,7 @@ def test_without_limits_all_is_admitted() -> None:
     assert admitted({A: 0}, {A: 1_000}, ReadLimits()) == {A: 1_000}
 
 
-def test_a_limit_is_shared_in_proportion_to_what_waits() -> None:
+def test_a_limit_is_shared_in_proportion_to_the_backlog() -> None:
     ends = admitted({A: 0, B: 100, C: 50}, {A: 300, B: 200, C: 50}, ReadLimits(max_offsets=40))
     assert ends == {A: 30, B: 110, C: 50}
 

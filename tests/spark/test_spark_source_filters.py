@@ -55,7 +55,7 @@ def test_a_time_does_not_bound_from_above_because_records_may_be_out_of_order() 
     assert bounds(LessThan(TIMESTAMP, datetime(2026, 1, 1, tzinfo=UTC))) == Bounds()
 
 
-def test_what_is_not_understood_bounds_nothing() -> None:
+def test_unsupported_filters_do_not_narrow_the_range() -> None:
     assert (
         bounds(Not(EqualTo(OFFSET, 5)), IsNotNull(OFFSET), EqualTo(("value",), b""), EqualTo(("a", "b"), 1)) == Bounds()
     )

@@ -64,7 +64,7 @@ def test_json_values_are_columns_of_a_job(
     assert [tuple(row) for row in sums] == [("a", 4.5), ("b", 2.0)]
 
 
-def test_filters_narrow_what_is_planned_where_spark_pushes_them(
+def test_pushed_filters_narrow_the_plan(
     pushing: SparkSession, node: NodeProcess, admin: Admin, producer: Producer, topic: str
 ) -> None:
     create(admin, topic, 3)
@@ -84,7 +84,7 @@ def test_filters_narrow_what_is_planned_where_spark_pushes_them(
         ({"kafka.bootstrap.servers": "127.0.0.1:1"}, "cannot connect to 127.0.0.1:1: Connection refused; check"),
     ],
 )
-def test_what_is_wrong_with_a_read_is_one_sentence_when_it_is_planned(
+def test_read_errors_are_one_sentence_at_planning(
     spark: SparkSession,
     node: NodeProcess,
     admin: Admin,
@@ -102,7 +102,7 @@ def test_what_is_wrong_with_a_read_is_one_sentence_when_it_is_planned(
     assert len(str(error.value).strip().splitlines()) <= 2
 
 
-def test_what_is_wrong_with_the_options_of_a_stream_is_told_when_it_starts(
+def test_invalid_stream_options_are_reported_at_the_start(
     spark: SparkSession, node: NodeProcess, topic: str, tmp_path: Path
 ) -> None:
     stream = spark.readStream.format("cordwood").option("kafka.bootstrap.servers", node.bootstrap)
@@ -112,7 +112,7 @@ def test_what_is_wrong_with_the_options_of_a_stream_is_told_when_it_starts(
         query.awaitTermination()
 
 
-def test_what_is_wrong_with_the_options_of_a_stream_is_told_when_it_goes_on_from_its_checkpoint(
+def test_invalid_stream_options_are_reported_when_resuming_from_a_checkpoint(
     spark: SparkSession, node: NodeProcess, admin: Admin, producer: Producer, topic: str, tmp_path: Path
 ) -> None:
     create(admin, topic)
@@ -131,7 +131,7 @@ def test_what_is_wrong_with_the_options_of_a_stream_is_told_when_it_goes_on_from
         query.awaitTermination()
 
 
-def test_a_query_goes_on_from_its_checkpoint_and_reads_each_record_once(
+def test_a_query_resumes_from_its_checkpoint_and_reads_each_record_once(
     spark: SparkSession, node: NodeProcess, admin: Admin, producer: Producer, topic: str, tmp_path: Path
 ) -> None:
     create(admin, topic, 2)

@@ -62,7 +62,7 @@ def test_one_malformed_value_costs_only_its_own_row(bad: bytes) -> None:
     assert [row["id"] for row in rows] == [0, 1, None, 2, 3, 4]
 
 
-def test_rows_do_not_shift_when_a_blank_value_stands_beside_a_double_one() -> None:
+def test_blank_and_double_values_do_not_shift_rows() -> None:
     rows, malformed = parse(b" ", b'{"id":1}{"id":2}', b'{"id":3}')
     assert malformed == [True, True, False]
     assert rows[2]["id"] == 3

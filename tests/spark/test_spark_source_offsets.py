@@ -57,7 +57,7 @@ def test_a_time_for_all_goes_before_times_and_times_before_offsets() -> None:
     assert starting(startingOffsetsByTimestamp=times, startingOffsets="earliest").wanted(A0) == 5
 
 
-def test_who_names_offsets_names_them_for_all_partitions() -> None:
+def test_explicit_offsets_must_cover_all_partitions() -> None:
     option = starting(startingOffsets='{"a":{"0":23}}')
     option.check_partitions([A0])
     with pytest.raises(CannotRead, match="startingOffsets is missing a-1"):

@@ -32,7 +32,7 @@ def test_an_option_like_nothing_known_is_refused_too() -> None:
         batch(zzzzzzzzz="1")
 
 
-def test_what_begins_with_kafka_goes_to_the_client_without_that() -> None:
+def test_options_with_the_kafka_prefix_go_to_the_client() -> None:
     read = batch_options({**SERVERS, "subscribe": "orders", "kafka.client.id": "job", "Kafka.Fetch.Min.Bytes": "5"})
     assert read.client == {"bootstrap.servers": "localhost:9092", "client.id": "job", "fetch.min.bytes": "5"}
 
@@ -58,7 +58,7 @@ def test_options_of_the_connector_that_have_no_effect_are_taken_with_a_warning(
 
 
 @pytest.mark.parametrize("name", ["key.deserializer", "auto.offset.reset", "enable.auto.commit", "interceptor.classes"])
-def test_what_spark_decides_cannot_be_set_for_the_client(name: str) -> None:
+def test_client_settings_controlled_by_spark_cannot_be_set(name: str) -> None:
     with pytest.raises(BadOption, match=f"kafka.{name} cannot be set"):
         batch(**{f"kafka.{name}": "x"})
 
@@ -84,7 +84,7 @@ def test_partitions_can_be_assigned_one_by_one() -> None:
     assert read.topics.assigned == (TopicPartition("a", 3), TopicPartition("b", 0), TopicPartition("b", 1))
 
 
-def test_committed_records_are_read_unless_somebody_asks_for_all() -> None:
+def test_only_committed_records_are_read_by_default() -> None:
     assert batch().read_committed
     assert not batch(isolation="read_uncommitted").read_committed
     assert not batch(**{"kafka.isolation.level": "read_uncommitted"}).read_committed

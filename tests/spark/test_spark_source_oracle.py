@@ -243,7 +243,7 @@ def is_compacted(once: Read, now: Read) -> bool:
     )
 
 
-def test_ranges_over_what_compaction_has_taken_are_read_to_their_end(own_node: StartNode, topic: str) -> None:
+def test_ranges_with_compacted_records_are_read_to_their_end(own_node: StartNode, topic: str) -> None:
     bootstrap = own_node({"log.cleaner.backoff.ms": "50"}).bootstrap
     long_ago_ms = 1_600_000_000_000
     with Admin(bootstrap_servers=bootstrap) as admin, Producer(bootstrap_servers=bootstrap) as producer:

@@ -38,7 +38,7 @@ def test_a_range_is_done_when_the_position_is_past_its_end_even_without_a_record
     assert here.is_done
 
 
-def test_nothing_within_what_is_readable_is_a_gap_once_it_was_said_twice() -> None:
+def test_a_gap_within_readable_offsets_is_confirmed_by_a_second_look() -> None:
     here = position(5, 10)
     assert here.take(answer()) is None
     assert not here.is_done
@@ -46,7 +46,7 @@ def test_nothing_within_what_is_readable_is_a_gap_once_it_was_said_twice() -> No
     assert here.is_done
 
 
-def test_nothing_beyond_what_is_readable_is_waited_for() -> None:
+def test_reads_do_not_wait_for_unreadable_records() -> None:
     here = position(5, 10, read_committed=True)
     for _ in range(5):
         assert here.take(answer(last_stable_offset=9)) is None
@@ -58,7 +58,7 @@ def test_a_cut_batch_alone_is_an_error() -> None:
         position(5, 10).take(answer(5, 6, cut=1))
 
 
-def test_what_is_gone_is_told_with_both_offsets_or_passed_over() -> None:
+def test_lost_records_are_reported_with_both_offsets_or_skipped() -> None:
     with pytest.raises(DataLoss, match="records from offset 5 to 8 were deleted"):
         position(5, 10).out_of_range(8, 20, STRICT)
     here = position(5, 10)
@@ -74,7 +74,7 @@ def test_a_log_that_has_caught_up_meanwhile_is_read() -> None:
     assert here.offset == 5
 
 
-def test_what_is_known_of_a_partition_limits_what_is_asked_for() -> None:
+def test_known_offsets_limit_the_requested_range() -> None:
     sizes = FetchSizes()
     here = RangePosition(TopicPartition("t", 0), 5, 8, read_committed=False, sizes=sizes)
     assert here.wanted_bytes(10_000) == 10_000

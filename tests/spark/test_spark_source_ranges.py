@@ -63,7 +63,7 @@ def shares_of(tasks: list[ReadTask]) -> list[list[int]]:
     return [sizes_of(list(task.ranges)) for task in tasks]
 
 
-def test_each_range_is_a_task_where_nobody_knows_how_many_run_at_once() -> None:
+def test_each_range_is_a_task_if_the_parallelism_is_unknown() -> None:
     assert shares_of(TaskLimits().tasks(ranges_of(1, 2, 3))) == [[1], [2], [3]]
 
 

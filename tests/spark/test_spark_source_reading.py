@@ -55,7 +55,7 @@ def test_arrays_have_the_types_that_spark_expects(
     batch.validate(full=True)
 
 
-def test_times_that_the_broker_gave_are_told_from_those_of_producers(
+def test_broker_timestamps_are_distinguished_from_producer_timestamps(
     node: NodeProcess, admin: Admin, producer: Producer, topic: str
 ) -> None:
     create(admin, topic, message_timestamp_type="LogAppendTime")
@@ -105,7 +105,7 @@ def test_compressed_records_are_read(node: NodeProcess, admin: Admin, topic: str
     assert values(batch_reader(node.bootstrap, topic)) == numbered(50)
 
 
-def test_only_what_is_committed_is_read(node: NodeProcess, admin: Admin, topic: str) -> None:
+def test_only_committed_records_are_read(node: NodeProcess, admin: Admin, topic: str) -> None:
     create(admin, topic)
     with Producer(bootstrap_servers=node.bootstrap, transactional_id=f"{topic}-1") as producer:
         producer.init_transactions()
@@ -184,9 +184,7 @@ def test_a_range_that_stays_unread_is_an_error_after_the_poll_timeout(
         values(batch_reader(node.bootstrap, topic, kafkaConsumer__pollTimeoutMs="1"), beyond)
 
 
-def test_a_read_begins_and_ends_where_it_is_told_to(
-    node: NodeProcess, admin: Admin, producer: Producer, topic: str
-) -> None:
+def test_a_read_respects_its_bounds(node: NodeProcess, admin: Admin, producer: Producer, topic: str) -> None:
     create(admin, topic)
     fill(producer, topic, 10)
     edges = {"startingOffsets": f'{{"{topic}":{{"0":3}}}}', "endingOffsets": f'{{"{topic}":{{"0":7}}}}'}

@@ -16,7 +16,7 @@ from cordwood.spark.source.options import stream_options
 ALL = ReadAllAvailable()
 
 
-def test_a_stream_starts_at_the_end_and_reads_what_comes(
+def test_a_stream_starts_at_the_end_and_reads_new_records(
     node: NodeProcess, admin: Admin, producer: Producer, topic: str
 ) -> None:
     create(admin, topic)
@@ -201,6 +201,6 @@ def test_progress_is_committed_to_a_group(node: NodeProcess, admin: Admin, produ
     assert committed.offset == 5
 
 
-def test_options_of_a_stream_are_what_the_reader_goes_by() -> None:
+def test_stream_options_reach_the_reader() -> None:
     options = stream_options({"kafka.bootstrap.servers": "localhost:9092", "subscribe": "t", "maxTriggerDelay": "2s"})
     assert options.limits.max_trigger_delay_ms == 2_000

@@ -172,7 +172,7 @@ def test_limits_make_small_batches_or_are_refused_with_a_sentence(
         )
 
 
-def test_an_option_that_is_not_for_streams_is_told_in_a_sentence(
+def test_an_option_not_for_streams_is_reported_in_one_sentence(
     other_spark: OtherSpark, node: NodeProcess, topic: str
 ) -> None:
     options = reading(node, topic, endingOffsets="latest")
@@ -180,7 +180,7 @@ def test_an_option_that_is_not_for_streams_is_told_in_a_sentence(
     assert sentence_of(told) == "endingOffsets is for batch reads; a stream has no end"
 
 
-def test_a_missing_topic_is_told_in_a_sentence(other_spark: OtherSpark, node: NodeProcess, topic: str) -> None:
+def test_a_missing_topic_is_reported_in_one_sentence(other_spark: OtherSpark, node: NodeProcess, topic: str) -> None:
     told = other_spark.ask("read", options=reading(node, topic))
     assert sentence_of(told).startswith(f"topic {topic} does not exist or cannot be read")
     assert "Traceback" not in told["refused"]

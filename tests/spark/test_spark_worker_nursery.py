@@ -65,7 +65,7 @@ def run(nursery: Path, *arguments: str, **environment: str) -> "subprocess.Compl
     )
 
 
-def test_what_is_needed_has_been_imported(nursery: Path) -> None:
+def test_needed_modules_have_been_imported(nursery: Path) -> None:
     assert run(nursery, "-c", IS_FORKED).stdout == "True\n"
 
 
@@ -73,7 +73,7 @@ def test_without_a_nursery_python_is_started_as_ever(tmp_path: Path) -> None:
     assert run(tmp_path / "nothing", "-c", IS_FORKED).stdout == "False\n"
 
 
-def test_streams_arguments_and_environment_are_those_of_who_asked(nursery: Path) -> None:
+def test_streams_arguments_and_environment_come_from_the_requesting_process(nursery: Path) -> None:
     said = run(nursery, "-c", "import os, sys; print(sys.argv, os.environ['A'], sys.stdin.read())", "more", A="b")
     assert said.stdout == "['-c', 'more'] b told\n"
 
@@ -87,7 +87,7 @@ def test_the_exit_code_is_handed_on(nursery: Path) -> None:
     assert run(nursery, "-c", "raise SystemExit(3)").returncode == 3
 
 
-def test_an_error_is_told_where_the_process_was_asked_for(nursery: Path) -> None:
+def test_start_errors_are_raised_in_the_requesting_process(nursery: Path) -> None:
     done = run(nursery, "-c", "raise ValueError('as ever')")
     assert done.returncode == 1
     assert "ValueError: as ever" in done.stderr

@@ -35,7 +35,7 @@ def test_leaders_move_when_their_broker_is_killed_and_it_comes_back() -> None:
             cluster.kill(9)
 
 
-def test_a_bad_setting_is_told() -> None:
+def test_an_invalid_setting_is_reported() -> None:
     with (
         pytest.raises(NodeError, match=r"num\.partitions=none"),
         cordwood.testing.cluster(brokers=1, settings={"num.partitions": "none"}),

@@ -139,7 +139,7 @@ def test_a_start_that_failed_leaves_the_directory_free(in_subprocess: bool, tmp_
 
 
 @KINDS
-def test_what_the_node_logged_can_be_read(in_subprocess: bool) -> None:
+def test_the_nodes_log_can_be_read(in_subprocess: bool) -> None:
     with cordwood.testing.node(subprocess=in_subprocess, log_level="INFO") as node:
         assert "Opened 0 partitions" in node.log
     assert "Opened 0 partitions" in node.log
@@ -151,7 +151,7 @@ def test_two_nodes_in_one_process_have_their_own_logs() -> None:
         assert str(second.data) not in first.log
 
 
-def test_a_node_that_ended_by_itself_is_told_of_when_it_is_stopped() -> None:
+def test_an_unexpected_exit_is_reported_when_the_node_is_stopped() -> None:
     node = cordwood.testing.node(subprocess=True)
     with pytest.raises(NodeError, match="exit status -9"), node:
         os.kill(node.pid, signal.SIGKILL)

@@ -48,7 +48,7 @@ def test_a_batch_stays_within_its_limit_unless_one_record_is_larger(room: Room, 
 
 
 @in_each_room
-def test_what_was_stamped_once_is_not_changed_by_another_stamp(room: Room) -> None:
+def test_stamped_bytes_are_not_changed_by_a_later_stamp(room: Room) -> None:
     builder = room.batch_builder.BatchBuilder(1000)
     builder.append(5, b"key", b"value", ())
     sealed = builder.seal(Codec.LZ4)

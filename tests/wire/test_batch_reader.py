@@ -41,7 +41,7 @@ def test_records_before_the_start_are_passed_over_and_do_not_count(room: Room) -
 
 
 @in_each_room
-def test_log_append_time_is_told(room: Room) -> None:
+def test_log_append_time_is_reported(room: Room) -> None:
     batch = room.records.encode_batch(RECORDS[:1], leader_epoch=7, log_append_time=999)
     reader = room.records.BatchReader(batch, 0, room.records.read_header(batch), "t", 3, 0)
     assert reader.take(1) == [expected(RECORDS[0]._replace(timestamp=999), timestamp_type=1)]
@@ -56,7 +56,7 @@ def test_an_emptied_batch_has_nothing_to_take(room: Room) -> None:
 
 
 @in_each_room
-def test_what_follows_the_last_record_is_refused(room: Room) -> None:
+def test_bytes_after_the_last_record_are_refused(room: Room) -> None:
     header = room.records.read_header(room.records.encode_batch(RECORDS))
     longer = bytes(room.records.encode_batch([*RECORDS, RECORDS[-1]._replace(offset=99)]))
     # The count says one record less than there are.

@@ -336,7 +336,7 @@ def test_the_size_of_a_response_in_parts_counts_its_file_ranges() -> None:
     assert int.from_bytes(parts[0][:4], "big") == sum(map(len, parts)) - 4
 
 
-def test_an_unknown_api_or_version_carries_what_an_answer_needs() -> None:
+def test_an_unknown_api_or_version_error_has_all_that_a_response_needs() -> None:
     frame = bytes.fromhex("0012" + "0063" + "00000007" + "ffff" + "00")
     with pytest.raises(UnsupportedRequest, match="no version 99 of ApiVersionsRequest; its versions are 0-") as error:
         decode_request(frame)

@@ -206,7 +206,7 @@ def test_a_header_needs_a_key_and_a_record_a_list(room: Room) -> None:
 
 
 @pytest.mark.parametrize("offsets", [[0, 9], [-1, 1], [3, 2]])
-def test_an_array_that_lies_about_its_offsets_is_refused(room: Room, offsets: list[int]) -> None:
+def test_an_array_with_wrong_offsets_is_refused(room: Room, offsets: list[int]) -> None:
     numbers = pa.array(offsets, pa.int32()).buffers()[1]
     lying = room.column_input.BinaryInput(1, 0, None, memoryview(numbers).cast("B"), b"abc", False)
     times = room.column_input.NumberInput(1, 0, None, bytes(8), -1)

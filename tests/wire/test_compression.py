@@ -22,7 +22,7 @@ TEXT = b"a commit log that speaks Kafka's protocol; " * 5000
 
 @pytest.mark.parametrize("codec", Codec)
 @given(data=st.binary(max_size=2000), repeats=st.integers(1, 200))
-def test_what_is_compressed_comes_back(codec: Codec, data: bytes, repeats: int) -> None:
+def test_compression_round_trips(codec: Codec, data: bytes, repeats: int) -> None:
     contents = data * repeats
     assert bytes(decompress(codec, compress(codec, contents), len(contents))) == contents
 
@@ -105,7 +105,7 @@ def test_linked_lz4_blocks_are_refused_because_java_refuses_them() -> None:
         decompress(Codec.LZ4, bytes(cramjam.lz4.compress(TEXT)), LIMIT)
 
 
-def test_the_wrong_header_checksum_of_old_kafka_is_accepted_only_where_told() -> None:
+def test_the_wrong_header_checksum_of_old_kafka_is_accepted_only_on_request() -> None:
     frame = bytearray(compress(Codec.LZ4, TEXT))
     frame[6] ^= 0xFF
     with pytest.raises(DecompressionError, match="header"):
@@ -113,7 +113,7 @@ def test_the_wrong_header_checksum_of_old_kafka_is_accepted_only_where_told() ->
     assert bytes(decompress(Codec.LZ4, frame, LIMIT, ignore_lz4_header_checksum=True)) == TEXT
 
 
-def test_what_follows_an_lz4_frame_is_ignored() -> None:
+def test_bytes_after_an_lz4_frame_are_ignored() -> None:
     assert bytes(decompress(Codec.LZ4, bytes(compress(Codec.LZ4, TEXT)) * 2, LIMIT)) == TEXT
 
 

@@ -26,7 +26,7 @@ def sources(wire: Path) -> dict[str, str]:
     return {str(file.relative_to(wire)): file.read_text() for file in [*files, wire / "errors.py"]}
 
 
-def test_what_is_committed_is_what_the_facts_give(tmp_path: Path) -> None:
+def test_checked_in_files_match_the_facts(tmp_path: Path) -> None:
     (tmp_path / "messages").mkdir()
     generated, committed = generate(FACTS, tmp_path), sources(WIRE)
     assert generated.keys() == committed.keys()

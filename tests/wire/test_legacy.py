@@ -99,7 +99,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("why", BROKEN)
-def test_what_cannot_be_is_refused(why: str) -> None:
+def test_impossible_values_are_refused(why: str) -> None:
     header = records.read_header(BROKEN[why])
     records.check_crc(BROKEN[why], header)
     with pytest.raises((CorruptBatch, InvalidRecord)):
@@ -154,7 +154,7 @@ def test_wrappers_magics_and_times_keep_batches_apart() -> None:
 
 
 @pytest.mark.parametrize("inner", [messages(0, [5, 4]), messages(0, [0, 2**40]), encode_message(1, 0, -5, None, b"")])
-def test_conversion_refuses_what_magic_2_cannot_spell(inner: bytes) -> None:
+def test_conversion_refuses_values_that_magic_2_cannot_express(inner: bytes) -> None:
     with pytest.raises(InvalidRecord):
         upconvert(wrapper(inner[16], 4, inner))
 
@@ -164,7 +164,7 @@ def test_conversion_refuses_a_wrong_checksum() -> None:
         upconvert(messages(1, [0])[:-1] + b"?")
 
 
-def test_compaction_turns_what_is_left_of_a_wrapper_into_magic_2() -> None:
+def test_compaction_converts_the_rest_of_a_wrapper_to_magic_2() -> None:
     batch = wrapper(1, 2, messages(1, [0, 1, 2]), Codec.LZ4)
     header = records.read_header(batch)
     keys = records.record_keys(batch, 0, header, limit=1 << 16)

@@ -70,7 +70,7 @@ def test_text_is_that_of_each_record_by_itself(
 @example(value=b"\xe2\x82")  # cut off
 @example(value=b"ok\xe2\x82(")
 @example(value=bytes(range(0x80)))
-def test_json_is_what_python_makes_of_it(room: Room, value: bytes | None) -> None:
+def test_json_equals_pythons(room: Room, value: bytes | None) -> None:
     record = Record(5, 9, value, value, (("h", value),))
     text = room.record_text.RecordText(JSON_LAYOUT)
     text.read(reader(room, [record]), 1, MAX_OFFSET)
@@ -87,7 +87,7 @@ def test_names_of_headers_that_are_not_utf8_are_replaced(room: Room) -> None:
     assert json.loads(bytes(text.take())) == [{"name": "h\ufffd\ufffd", "value": "1"}]
 
 
-def test_only_what_lies_between_start_and_end_is_written(room: Room) -> None:
+def test_only_records_between_start_and_end_are_written(room: Room) -> None:
     records = [Record(offset, 0, None, b"") for offset in (3, 4, 6, 8)]
     batch = reader(room, records, start_offset=4)
     text = room.record_text.RecordText([TextField.OFFSET, b" "])
@@ -102,7 +102,7 @@ def test_values_of_any_size_fit(room: Room) -> None:
     assert bytes(text.take()) == value + b'"value": ' + json.dumps(value.decode(), ensure_ascii=False).encode()
 
 
-def test_what_does_not_read_is_refused(room: Room) -> None:
+def test_undecodable_input_is_refused(room: Room) -> None:
     header = room.records.read_header(room.records.encode_batch([Record(0, 0, None, b"v")]))
     broken = bytearray(room.records.encode_batch([Record(0, 0, None, b"v")]))
     broken[61] = 2 * 60

@@ -177,7 +177,7 @@ def test_log_append_time_is_stamped_with_a_new_checksum(room: Room) -> None:
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
-def test_an_unknown_codec_is_refused_by_what_needs_it(room: Room, codec: int) -> None:
+def test_an_unknown_codec_is_refused_on_use(room: Room, codec: int) -> None:
     batch = room.records.encode_batch(some_records(2))
     batch[22] = codec
     batch = with_right_crc(batch)
@@ -241,7 +241,7 @@ def test_a_header_key_that_is_not_utf8_is_mended_as_java_does(room: Room) -> Non
 # What the leader looks at
 
 
-def test_a_scan_finds_what_a_leader_must_know(room: Room) -> None:
+def test_a_scan_finds_everything_that_a_leader_checks(room: Room) -> None:
     records = [
         Record(0, T0, b"k", b"v", ()),
         Record(1, T0 + 50, None, b"v", ()),
@@ -497,7 +497,7 @@ def test_cleaning_sets_a_horizon_on_the_marker_of_an_empty_transaction(room: Roo
     assert room.records.read_header(left).delete_horizon_ms == T0 + 1000
 
 
-def test_cleaning_keeps_an_emptied_batch_only_when_told(room: Room) -> None:
+def test_cleaning_keeps_an_emptied_batch_only_on_request(room: Room) -> None:
     batch = room.records.encode_batch(some_records(2))
     assert cleaned(room, batch, b"\x00\x00") == b""
     left = cleaned(room, batch, b"\x00\x00", keep_empty=True)
@@ -505,7 +505,7 @@ def test_cleaning_keeps_an_emptied_batch_only_when_told(room: Room) -> None:
 
 
 @given(records=record_lists())
-def test_keys_are_what_compaction_needs(room: Room, records: list[Record]) -> None:
+def test_record_keys_have_all_that_compaction_needs(room: Room, records: list[Record]) -> None:
     batch = room.records.encode_batch(records, codec=Codec.SNAPPY)
     found = room.records.record_keys(batch, 0, room.records.read_header(batch), limit=LIMIT)
     assert found == [(record.offset, record.key, record.value is not None) for record in records]
@@ -547,7 +547,7 @@ def test_kafkas_batches_are_read_as_kafka_reads_them(room: Room) -> None:
                 assert [[key, hexed(value)] for key, value in record.headers] == expected.get("headers", [])
 
 
-def test_what_kafka_refuses_is_refused(room: Room) -> None:
+def test_values_that_kafka_refuses_are_refused(room: Room) -> None:
     def read_all(data: bytes) -> None:
         for position, header in room.records.batch_headers(data):
             room.records.check_crc(data, header, position)

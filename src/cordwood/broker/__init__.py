@@ -1,1 +1,1 @@
-"""The node: handlers of requests, and what wires the parts together."""
+"""The broker: request handlers, and the assembly of its parts."""

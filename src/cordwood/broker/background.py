@@ -1,9 +1,8 @@
 """A broker's background work: retention, compaction, flushes by time, checkpoints, the second step of deletions,
 expiring idle producers.
 
-Each kind of work is a task that sleeps most of the time. What it does on the loop it does in slices, and what blocks
-(fsync, unlink, compaction) in a thread, so that requests hardly notice. An I/O error ends the directory that it came
-from, and nothing else.
+Each kind of work is a task that sleeps most of the time. Work on the loop is done in slices, and blocking work (fsync,
+unlink, compaction) in a thread, so that requests hardly notice. An I/O error takes only its own directory offline.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ _log = logging.getLogger(__name__)
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
-# How often it is looked whether there is anything to do; a look at nothing costs microseconds.
+# How often to check for work; an idle check costs microseconds.
 _DELETIONS_INTERVAL_MS = 1_000
-# Where no topic has a `flush.ms`: one may be given to a topic at any time.
+# Used if no topic has a `flush.ms`: a topic may get one at any time.
 _FLUSH_INTERVAL_MS = 30_000
-# Whatever is configured.
+# A lower bound, whatever is configured.
 _SHORTEST_INTERVAL_S = 0.01
 _LONGEST_INTERVAL_S = 86_400.0
 _LOGS_PER_STEP = 20
 
 
 class Background:
-    """`start` after the broker has its partitions; `stop` before its directories are closed."""
+    """Call `start` after the broker has its partitions, and `stop` before its directories are closed."""
 
     def __init__(self, broker: Broker) -> None:
         self.slices = Slices()
@@ -87,7 +86,7 @@ class Background:
         broker.node_config.subscribe(self._configure)
 
     async def stop(self) -> None:
-        """Ends what is under way: walks and compactions are given up, what is half written is finished."""
+        """Stops all work: cancels walks and compactions, finishes writes in progress."""
         self.slices.is_stopping = True
         self._broker.node_config.unsubscribe(self._configure)
         self._broker.replicas.on_delete.remove(self.cleaner.stop)
@@ -96,7 +95,7 @@ class Background:
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    # Time
+    # Timing
 
     def _begin(self, name: str, work: Work, interval_ms: Callable[[], int], first_ms: int | None = None) -> None:
         self._spawn(self._repeat(name, work, interval_ms, interval_ms() if first_ms is None else first_ms))
@@ -151,7 +150,7 @@ class Background:
         return self._broker.replicas.directories.online
 
     async def _retain(self) -> None:
-        """Of logs that are not compacted; the others are the cleaner's, as in Kafka."""
+        """Applies to logs that are not compacted; the cleaner handles the others, as in Kafka."""
         now_ms = self._broker.clock.now_ms()
         for directory in self._online:
             await self._on(directory, self._retaining(directory, now_ms, compacted=False))
@@ -171,7 +170,7 @@ class Background:
                 await self._on(directory, directory.removals.purging(now_ms), to_its_end=True)
 
     def _look_for_failures(self) -> None:
-        """A disk may fail where nobody could say so: while an answer is being sent."""
+        """Detects disks that failed where no error could be reported: while a response was being sent."""
         for directory in self._broker.replicas.directories.directories:
             if directory.disk.failure is not None:
                 self._broker.replicas.disk_failed(directory.disk.failure)
@@ -192,7 +191,7 @@ class Background:
             partition.check_lag(now_ms)
 
     async def _flush(self) -> None:
-        """By `flush.ms`; by `flush.messages` and after rolls partitions ask for it themselves."""
+        """Flushes by `flush.ms`; partitions themselves request flushes by `flush.messages` and after rolls."""
         await self.slices.do(self._flushing())
 
     def _flushing(self) -> Steps[None]:
@@ -209,8 +208,8 @@ class Background:
         self._shortest_flush_ms = shortest_ms
 
     def _flush_interval_ms(self) -> int:
-        """Kafka only looks as often as `log.flush.scheduler.interval.ms` says, which is never by default: a topic's
-        `flush.ms` then does nothing. Here it does what it says."""
+        """Kafka checks only every `log.flush.scheduler.interval.ms`, which is never by default, so that a topic's
+        `flush.ms` has no effect. Here it takes effect."""
         configured_ms = self._broker.config.integer("log.flush.scheduler.interval.ms")
         return min(configured_ms, self._shortest_flush_ms, _FLUSH_INTERVAL_MS)
 
@@ -223,7 +222,8 @@ class Background:
             await self._checkpoint(directory, directory.checkpoints.log_starts)
 
     async def _checkpoint_high_watermarks(self) -> None:
-        """And what still speaks of deleted partitions: while it does, making one of the same name is slow."""
+        """Also writes checkpoints that still name deleted partitions: until then, creating one with the same name is
+        slow."""
         for directory in self._online:
             others = [checkpoint for checkpoint in directory.checkpoints if checkpoint.has_gone]
             await self._checkpoint(directory, *{directory.checkpoints.high_watermarks: None, **dict.fromkeys(others)})
@@ -234,7 +234,7 @@ class Background:
     # Compaction
 
     def _begin_cleaners(self) -> None:
-        """One task for each of `log.cleaner.threads`; one too many ends by itself."""
+        """Starts a task for each of `log.cleaner.threads`; surplus tasks end by themselves."""
         while self._cleaners < self.cleaner.config.threads:
             self._cleaners += 1
             self._spawn(self._clean_always(self._cleaners))
@@ -252,7 +252,7 @@ class Background:
         self._cleaners -= 1
 
     async def _clean_all(self, *, is_first: bool) -> None:
-        """Compacts log after log until none is due; then deletes what is old of them."""
+        """Compacts one log after the other until none is due; then deletes their old segments."""
         clock = self._broker.clock
         while (plan := await self._choose()) is not None:
             if self.slices.is_stopping:
@@ -274,7 +274,7 @@ class Background:
 
 
 class Pause:
-    """A sleep that can be cut short, and whose length may change meanwhile."""
+    """An interruptible sleep whose length may change meanwhile."""
 
     def __init__(self) -> None:
         self._sleeper: asyncio.Future[None] | None = None

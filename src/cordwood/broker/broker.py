@@ -1,5 +1,4 @@
-"""The dependencies of handlers: the committed metadata, the configuration, the partitions, the way to the
-controller."""
+"""The dependencies of handlers: the committed metadata, the configuration, the partitions, the controller channel."""
 
 from __future__ import annotations
 
@@ -50,8 +49,7 @@ _FOLLOWER_RATE = "follower.replication.throttled.rate"
 
 
 class Broker:
-    """A publisher of the node's loader: `apply` is the one place where the state of a broker changes with the
-    metadata."""
+    """A publisher of the node's loader: the broker's state changes with the metadata in `apply` only."""
 
     def __init__(
         self,
@@ -73,7 +71,7 @@ class Broker:
         self.cluster_id = cluster_id
         self.controller = controller
         self.served_versions = served_versions
-        # With what was set dynamically; replaced when that changes.
+        # Includes dynamic settings; replaced when they change.
         self.config = config
         self.node_config = node_config
         self.topic_configs = topic_configs
@@ -99,7 +97,7 @@ class Broker:
         self.leader_throttle = ReplicationThrottle(clock, config.integer(_LEADER_RATE))
         self.follower_throttle = ReplicationThrottle(clock, config.integer(_FOLLOWER_RATE))
         self.fetchers = self._new_fetchers(config)
-        # Set when a change of the metadata has been applied, and replaced.
+        # Set when a metadata change has been applied, and replaced.
         self._applied = asyncio.Event()
         self._metadata_log = metadata_log
         self._lifecycle = lifecycle
@@ -107,7 +105,7 @@ class Broker:
 
     @property
     def epoch(self) -> int:
-        """Of this start of the node; -1 until it is registered."""
+        """The epoch of this start of the node; -1 until it is registered."""
         return self._lifecycle.epoch
 
     @property
@@ -117,7 +115,7 @@ class Broker:
     # The metadata
 
     def load(self, image: MetadataImage) -> None:
-        """At a start: all that is committed."""
+        """Loads all committed metadata at the start."""
         self.image = image
         _warn_of_missing_protection(image)
         for resource, settings in image.configs.items():
@@ -125,10 +123,10 @@ class Broker:
                 self.topic_configs.set_topic(resource.name, settings)
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Acts on what a committed change is about. Configuration comes first: new partitions begin with it. The
-        node's own has changed by then."""
+        """Applies a committed change. Configuration comes first, since new partitions use it; the node's own has
+        changed already."""
         if self._lifecycle.is_superseded:
-            # What the metadata says of this broker is not said of this incarnation.
+            # The metadata about this broker id concerns another incarnation.
             return
         self._departures.apply(delta, self.image, image)
         self.image = image
@@ -154,8 +152,8 @@ class Broker:
         applied.set()
 
     async def until(self, condition: Callable[[], bool], timeout_s: float) -> None:
-        """Returns when the committed metadata meets a condition, such as one that this broker has asked the controller
-        for, or when the time is over."""
+        """Returns when the committed metadata meets a condition, such as a change requested from the controller, or on
+        timeout."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not condition():
@@ -200,7 +198,7 @@ class Broker:
         self.fetchers.resize(config.integer("num.replica.fetchers"))
         self.coordinators.configure(config)
 
-    # Looking things up
+    # Look-ups
 
     def topic_name(self, topic_id: Uuid) -> str | None:
         topic = self.image.topics.by_id.get(topic_id)
@@ -210,11 +208,11 @@ class Broker:
         return self.image.topics.ids.get(name)
 
     def partition(self, topic: str, index: int) -> Partition | None:
-        """A partition that this broker has a replica of."""
+        """Returns a partition with a replica on this broker, if any."""
         return self.replicas.get(topic, index)
 
     def hosted(self, topic: str, index: int) -> Partition:
-        """As `partition`; Refusal that says why there is none."""
+        """Like `partition`; raises Refusal with the reason if there is none."""
         partition = self.replicas.get(topic, index)
         if partition is None:
             if self.image.topics.partition(topic, index) is None:
@@ -227,22 +225,24 @@ class Broker:
         return None if broker is None else broker.rack
 
     def registered_epoch(self, broker_id: int) -> int | None:
-        """The epoch of a broker that may be in sync; None while it is fenced, shutting down or not registered."""
+        """The epoch of a broker that may join in-sync sets; None while it is fenced, shutting down or not
+        registered."""
         broker = self.image.brokers.get(broker_id)
         return broker.epoch if broker is not None and broker.is_active else None
 
     def named_controller(self, listener: str) -> int:
-        """The id of the broker that clients send administrative requests to; -1 if they can reach none.
+        """The broker to which clients should send administrative requests; -1 if none is reachable.
 
-        Any broker will do, since all forward such requests. Kafka names one at random, which may have died a moment
-        ago. This one is alive, and the client has a connection to it."""
+        Any broker will do, since all of them forward such requests. Kafka names a random one, which may have died a
+        moment ago. This one is alive, and the client has a connection to it.
+        """
         endpoints = list(self.endpoints(listener))
         if self.id in endpoints:
             return self.id
         return endpoints[self.random.below(len(endpoints))] if endpoints else -1
 
     def endpoints(self, listener: str) -> dict[int, Endpoint]:
-        """Where clients of a listener reach each broker that is up; one without such a listener is left out."""
+        """The addresses of live brokers for clients of a listener; without brokers that lack the listener."""
         found = {}
         for broker in self.image.brokers.values():
             endpoint = None if broker.fenced else broker.endpoint(listener)
@@ -251,7 +251,7 @@ class Broker:
         return found
 
     def named_endpoints(self, listener: str) -> dict[int, Endpoint]:
-        """As `endpoints`, with brokers that failed a moment ago."""
+        """Like `endpoints`, including brokers that failed a moment ago."""
         found = self.endpoints(listener)
         for broker_id in self._departures.recent():
             broker = self.image.brokers.get(broker_id)
@@ -262,7 +262,7 @@ class Broker:
 
 
 def _warn_of_missing_protection(image: MetadataImage) -> None:
-    """Kafka may have written the metadata, where ACLs and quotas were enforced."""
+    """Warns about ACLs and quotas in metadata written by Kafka, which enforced them."""
     if image.acls:
         _log.warning(
             "The metadata has %d ACLs, and they are not enforced: every client may do everything (docs/security.md)",

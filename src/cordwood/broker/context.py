@@ -1,4 +1,4 @@
-"""The parts of a broker that its other parts depend on: types only, so that no part has to import the whole."""
+"""The broker's interface for its parts: types only, so that they need not import the broker."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class BrokerContext(Protocol):
 
     @property
     def epoch(self) -> int:
-        """Of this start of the node; -1 until it is registered."""
+        """The epoch of this start of the node; -1 until it is registered."""
 
     @property
     def config(self) -> BrokerConfig:
-        """With what was set dynamically; replaced when that changes."""
+        """Includes dynamic settings; replaced when they change."""
 
     @property
     def image(self) -> MetadataImage:
@@ -62,10 +62,10 @@ class BrokerContext(Protocol):
     def topic_name(self, topic_id: Uuid) -> str | None: ...
 
     def partition(self, topic: str, index: int) -> Partition | None:
-        """A partition that this broker has a replica of."""
+        """Returns a partition with a replica on this broker, if any."""
 
     def hosted(self, topic: str, index: int) -> Partition:
-        """As `partition`; Refusal that says why there is none."""
+        """Like `partition`; raises Refusal with the reason if there is none."""
 
     async def until(self, condition: Callable[[], bool], timeout_s: float) -> None:
-        """Returns when the committed metadata meets a condition, or when the time is over."""
+        """Returns when the committed metadata meets a condition, or on timeout."""

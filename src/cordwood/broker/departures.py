@@ -1,10 +1,10 @@
-"""Brokers that failed a moment ago, which Metadata goes on naming for a while.
+"""Brokers that failed a moment ago, which Metadata continues to name for a while.
 
-Kafka fences a broker that died when its session is over, and names it in Metadata until then. Here it may be fenced
-within milliseconds. librdkafka (2.10 and later) drops a broker that Metadata does not name any more, with everything
-that waits for it. A transactional producer that was about to commit offsets with a group coordinator that died never
-looks for another coordinator then, and `send_offsets_to_transaction` never returns (confluentinc/librdkafka#5511).
-While the broker is named, librdkafka looks for the coordinator again about a second after it has lost the connection.
+Kafka fences a dead broker when its session expires, and names it in Metadata until then. Here it may be fenced within
+milliseconds. librdkafka (2.10 and later) drops a broker that disappears from Metadata, with everything that waits for
+it. A transactional producer that was about to commit offsets with a dead group coordinator then never looks for another
+one, and `send_offsets_to_transaction` never returns (confluentinc/librdkafka#5511). While the broker is named,
+librdkafka looks for the coordinator about a second after it has lost the connection.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.image import MetadataImage
 from cordwood.runtime.clock import Clock
 
-# A few times what librdkafka needs to ask for another coordinator, and less than Kafka's session.
+# A few times what librdkafka needs to look for another coordinator, and less than Kafka's session timeout.
 NAMED_FOR_S = 5.0
 
 
 class Departures:
-    """A broker that shut down in order has handed everything over, and is no departure in this sense."""
+    """A broker that shut down cleanly has handed over everything, and does not count."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

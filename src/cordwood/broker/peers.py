@@ -1,4 +1,4 @@
-"""The other brokers of the cluster, as this one asks them."""
+"""Connections to the other brokers of the cluster."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cordwood.runtime.randomness import Random
 
 
 class BrokerPeers:
-    """Peers by the ids of their brokers, at the addresses that the metadata has for a listener. A broker that is fenced
-    has none: requests to it fail at once, also those in flight."""
+    """Peers by broker id, at the addresses that the metadata has for a listener. A fenced broker has no peer: requests
+    to it fail at once, including those in flight."""
 
     def __init__(self, network: Network, settings: ConnectionSettings, random: Random, listener: str) -> None:
         self._network = network
@@ -24,7 +24,7 @@ class BrokerPeers:
         self._peers: dict[int, Peer] = {}
 
     def apply(self, image: MetadataImage) -> None:
-        """Follows the brokers to where they are reached now."""
+        """Updates the brokers' addresses."""
         if image.brokers is not self._image.brokers:
             for broker_id, peer in self._peers.items():
                 peer.move(_address(image, broker_id, self._listener))

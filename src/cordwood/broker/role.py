@@ -1,4 +1,4 @@
-"""The broker role of a node: its broker, what that does in the background, and the server of the broker listeners."""
+"""The broker role of a node: the broker, its background work, and the server of the broker listeners."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from .produce.shortcut import ProduceShortcut
 from .start.consent import StartConsent, check_strays
 from .start.log_dirs import LogDirs
 
-# How long requests in work may take at a stop.
+# How long a stop waits for requests in progress.
 STOP_GRACE_S = 10.0
 
 
@@ -79,9 +79,9 @@ class BrokerRole:
         clock: Clock,
         random: Random,
     ) -> BrokerRole:
-        """Opens the logs and joins the cluster, by where `listening` is reached; connections are accepted with
-        `accept`. Raises `CannotStart` and `DiskError`. `failed` is told of a directory that the node cannot go on
-        without, `halt` of anything else that it cannot go on with."""
+        """Opens the logs and joins the cluster, with the addresses of `listening`; connections are accepted from
+        `accept` on. Raises `CannotStart` and `DiskError`. `failed` is called for a directory that the node cannot work
+        without, `halt` for any other fatal failure."""
         config = node_config.current
         topic_configs = TopicConfigs(config)
         directories = LogDirectories(
@@ -132,7 +132,7 @@ class BrokerRole:
             random,
             served_versions(handlers),
         )
-        # Without a pause in between: nothing is committed meanwhile that the broker would miss.
+        # Without a pause in between, so that the broker misses no committed change.
         image = loader.image
         broker.load(image)
         _put_strays_aside(directories, image, log, config.node_id, consent)
@@ -160,17 +160,17 @@ class BrokerRole:
     # Stopping, in this order
 
     async def stop_serving(self) -> None:
-        """Finishes the requests in work, once other brokers lead this one's partitions."""
+        """Finishes requests in progress, after other brokers have taken over leadership."""
         await self._lifecycle.shut_down()
         stopping = asyncio.get_running_loop().create_task(self.listening.server.stop(STOP_GRACE_S))
-        # Once nothing new is begun, readers that wait for more need wait no longer.
+        # Once no request can start, waiting fetches will get no more data.
         await asyncio.sleep(0)
         for partition in self.broker.replicas:
             partition.expire_watchers()
         await stopping
 
     async def finish(self) -> None:
-        """Ends the work in the background, and says the last to the controller."""
+        """Ends background work, and the communication with the controller."""
         await self.broker.coordinators.stop()
         await self.broker.partition_verifier.close()
         await self.broker.fetchers.stop()
@@ -182,12 +182,12 @@ class BrokerRole:
         await self._lifecycle.finish()
 
     def close(self) -> None:
-        """Flushes, and writes what makes the next start quick."""
+        """Flushes, and writes the files that make the next start fast."""
         self.broker.replicas.directories.close(self.broker.epoch)
 
 
 def broker_pipeline(broker: Broker, handlers: Iterable[Handler[Broker]], gate: Gate) -> Pipeline[Broker]:
-    """With a broker's fast paths."""
+    """Adds a broker's fast paths."""
     heartbeats = HeartbeatShortcut(broker, gate)
     shortcuts: dict[int, Shortcut] = {
         ProduceRequest.api_key: ProduceShortcut(broker, gate),
@@ -200,7 +200,7 @@ def broker_pipeline(broker: Broker, handlers: Iterable[Handler[Broker]], gate: G
 def _put_strays_aside(
     directories: LogDirectories, image: MetadataImage, log: MetadataLog, broker_id: int, consent: StartConsent
 ) -> None:
-    """Puts aside what the metadata does not know, before anything is opened."""
+    """Sets aside partitions that the metadata does not know, before anything is opened."""
     directories.find()
     unknown = unknown_partitions(directories, image, broker_id)
     if unknown:

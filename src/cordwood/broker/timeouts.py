@@ -1,4 +1,4 @@
-"""Timeouts of many waiting responses on a few timers: those with the same timeout expire in order."""
+"""Timeouts of many pending responses on a few timers: those with the same timeout expire in order."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _PRECISION_S = 0.001
 
 class Expiring(Protocol):
     def expired(self) -> None:
-        """Its time is over."""
+        """Called on timeout."""
 
 
 class Timeouts:
-    """A timer for each request costs more than the rest of its waiting; nearly all of them would be cancelled."""
+    """A timer per request would cost more than the rest of its waiting; nearly all of them would be cancelled."""
 
     def __init__(self) -> None:
-        # By timeout: who waits, until when (the loop's time). Each has a timer while it is here.
+        # By timeout: the pending responses with their deadlines (the loop's time), and a timer if there are any.
         self._waiting: dict[int, dict[Expiring, float]] = {}
 
     def start(self, expiring: Expiring, timeout_ms: int) -> None:
@@ -31,7 +31,7 @@ class Timeouts:
         waiting[expiring] = deadline
 
     def stop(self, expiring: Expiring, timeout_ms: int) -> None:
-        """It has its answer."""
+        """Cancels the timeout of an answered request."""
         self._waiting[timeout_ms].pop(expiring, None)
 
     def _expire(self, timeout_ms: int) -> None:

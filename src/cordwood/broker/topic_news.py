@@ -1,4 +1,4 @@
-"""Log lines for what a committed change of the metadata does to topics: creation, deletion, new partitions, leaders."""
+"""Logs what a committed metadata change does to topics: creation, deletion, new partitions, leaders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cordwood.metadata.topics_delta import TopicsDelta
 
 _log = logging.getLogger(__name__)
 
-# Of one kind in one change; if there are more, one line sums them up and gives some of them as examples.
+# Lines of one kind per change; if there are more, one line sums them up with some examples.
 _LINES = 10
 _EXAMPLES = 3
 

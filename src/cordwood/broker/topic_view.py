@@ -8,12 +8,12 @@ from cordwood.metadata.image import MetadataImage, PartitionRegistration
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
-# There are no ACLs: everything that Kafka's AclOperation knows of a topic is allowed, a bit each.
+# There are no ACLs: every topic operation of Kafka's AclOperation is allowed, one bit each.
 ALL_ON_TOPIC = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
 
 
 def offline_replicas(image: MetadataImage, partition: PartitionRegistration, reachable: Container[int]) -> list[int]:
-    """Those on brokers that the client cannot reach, and those whose directory has failed."""
+    """Returns the replicas on brokers that the client cannot reach, and those in failed directories."""
     return [
         replica
         for replica in partition.replicas

@@ -43,7 +43,7 @@ class Commands(LazyGroup):
         LazyCommand("pipeline", "Run data pipelines on Spark.", "cordwood.cli.pipeline", "app"),
         LazyCommand("schema", "Register, read, check and compare schemas.", "cordwood.cli.schemas.schema", "app"),
         LazyCommand("registry", "Serve a schema registry.", "cordwood.cli.schemas.registry", "app"),
-        LazyCommand("log", "Look into log directories, of Cordwood or of Kafka.", "cordwood.cli.dump.log", "app"),
+        LazyCommand("log", "Inspect log directories of Cordwood or Kafka.", "cordwood.cli.dump.log", "app"),
     )
 
 
@@ -77,4 +77,4 @@ def cordwood(
         ),
     ] = False,
 ) -> None:
-    """Options that stand before a command."""
+    """The options that stand before a command."""

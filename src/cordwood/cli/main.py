@@ -1,4 +1,4 @@
-"""The `cordwood` command: where it begins."""
+"""Entry point of the `cordwood` command."""
 
 import logging
 import os
@@ -6,7 +6,7 @@ import sys
 
 from cordwood.cli.terminal.standard_streams import standard_streams
 
-# Set where a shell asks what a command could go on with.
+# Set by the shell's completion script.
 _COMPLETION = "_CORDWOOD_COMPLETE"
 _EXIT_INTERRUPTED = 130
 
@@ -16,16 +16,16 @@ def main() -> None:
         with standard_streams():
             _run()
     except KeyboardInterrupt:
-        # Ctrl-C while modules were still being imported.
+        # Ctrl-C during imports.
         sys.exit(_EXIT_INTERRUPTED)
 
 
 def _run() -> None:
     if sys.argv[1:2] != ["up"]:
-        # Warnings of the client library look as those of the command.
+        # Show warnings of the client library in the command's own format.
         logging.basicConfig(format="cordwood: %(message)s")
     if _COMPLETION not in os.environ:
-        # Without typer, whose import alone would be a tenth of a node's start.
+        # Without typer, whose import alone takes a tenth of a node's start.
         _run_quickly(sys.argv[1:2], sys.argv[2:])
     from cordwood.cli.commands import app
 
@@ -33,7 +33,7 @@ def _run() -> None:
 
 
 def _run_quickly(command: list[str], words: list[str]) -> None:
-    """Does not return from what can be run without typer."""
+    """Runs the command and exits if it doesn't need typer."""
     if command == ["up"]:
         from cordwood.cli.framework.quick import quick_arguments
         from cordwood.cli.node.foreground import NodeOptions, run_node

@@ -56,14 +56,14 @@ def run(
     bootstrap: Annotated[str | None, _BOOTSTRAP] = None,
     ui: Annotated[bool, typer.Option("--ui", help="Serve Spark's web page.")] = False,
     log_level: Annotated[
-        str, typer.Option(metavar="LEVEL", help="What Spark logs to the error stream: OFF, ERROR, WARN or INFO.")
+        str, typer.Option(metavar="LEVEL", help="Level of Spark's log on the error stream: OFF, ERROR, WARN or INFO.")
     ] = "OFF",
 ) -> None:
-    """Run a pipeline and show what its queries do, until they end or Ctrl-C stops them.
+    """Run a pipeline and show its queries' progress, until they end or Ctrl-C stops them.
 
-    --bootstrap is given to pipeline() if it has a parameter of that name, in place of its default. The spec of a
-    Declarative Pipeline (.yml) is run by Spark's own command; --master, --conf and, as a variable, --bootstrap go with
-    it.
+    --bootstrap is passed to pipeline() if it has a parameter of that name, in place of its default. A Declarative
+    Pipeline's spec (.yml) is run by Spark's own command, with --master, --conf and, as an environment variable,
+    --bootstrap.
     """
     given, conf = parse_pairs(arguments or [], "--set"), parse_pairs(settings or [], "--conf")
     _check_level(log_level)
@@ -79,7 +79,7 @@ def run(
         if is_declarative(file):
             servers = bootstrap or DEFAULT_BOOTSTRAP
             raise typer.Exit(run_declarative(file, master=master, settings=conf, bootstrap=servers))
-        # Before Spark is started, which takes a while.
+        # Check before Spark is started, which takes a while.
         pipeline = load_pipeline(file)
         passed = arguments_of(pipeline, given, {} if bootstrap is None else {"bootstrap": bootstrap})
         show_to_workers(file)
@@ -103,11 +103,11 @@ def run(
 
 @app.command(epilog="Examples:\n\ncordwood pipeline init\n\ncordwood pipeline init orders.py --bootstrap broker1:9092")
 def init(
-    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="Where to write it.")] = FIRST_FILE,
+    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="Path to write to.")] = FIRST_FILE,
     bootstrap: Annotated[str, _BOOTSTRAP] = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Write a first pipeline, which runs as it is."""
-    # Its text needs no Spark.
+    """Write a first pipeline that runs as it is."""
+    # Creating the text needs no Spark.
     from cordwood.spark.pipelines.first_pipeline import first_pipeline
 
     try:
@@ -125,10 +125,10 @@ def init(
 def prepare(
     remove: Annotated[bool, typer.Option("--remove", help="Remove the archives of all versions.")] = False,
 ) -> None:
-    """Have Spark start faster on this machine from now on: keep an archive of its classes, some 170 MB.
+    """Make Spark start faster on this machine: keep an archive of its classes, some 170 MB.
 
-    It takes a minute or two, in which Spark works against a node that is started for it alone. The archive lies in the
-    user's cache and is for this Java and this PySpark; after a change of either, others are not used but do no harm.
+    This takes a minute or two, in which Spark works against a temporary node. The archive is in the user's cache
+    directory and fits this Java and this PySpark only; after an upgrade of either, the old archive is ignored.
     """
     _need_spark()
     from cordwood.spark.class_archive import archive_folder, remove_archives
@@ -165,7 +165,7 @@ def _need_spark() -> None:
 
 
 def _traceback_from(file: Path, error: Exception) -> str:
-    """Python's traceback from the pipeline's own file on: the frames before it say nothing to its author."""
+    """Returns the traceback from the pipeline's own file on; earlier frames mean nothing to its author."""
     frames = traceback.extract_tb(error.__traceback__)
     path = file.resolve()
     own = next((index for index, frame in enumerate(frames) if Path(frame.filename).resolve() == path), 0)

@@ -1,1 +1,1 @@
-"""The client's core: connections to brokers, what they say of the cluster, requests to the right one of them."""
+"""The client's core: connections to brokers, metadata, and requests to the right broker."""

@@ -1,4 +1,4 @@
-"""Bootstrap addresses as people write them: "localhost:9092", "[::1]:9092", several separated by commas."""
+"""Parses bootstrap addresses: "localhost:9092", "[::1]:9092", several separated by commas."""
 
 import re
 
@@ -6,7 +6,7 @@ from cordwood.client.errors import BadSetting
 from cordwood.runtime.network import Address
 
 DEFAULT_PORT = 9092
-# Where a node is unless somebody says otherwise.
+# The default address of a node.
 DEFAULT_BOOTSTRAP = f"127.0.0.1:{DEFAULT_PORT}"
 
 
@@ -14,7 +14,7 @@ _LISTENER = re.compile(r"^[0-9a-zA-Z\-%._]*://")
 
 
 def parse_bootstrap(text: str) -> tuple[Address, ...]:
-    """Raises `BadSetting`. An address without a port has Kafka's, 9092."""
+    """Raises `BadSetting`. The default port is Kafka's, 9092."""
     addresses = tuple(_parse(part.strip()) for part in text.split(",") if part.strip())
     if not addresses:
         raise BadSetting("no bootstrap address given; expected host:port, or several separated by commas")
@@ -22,7 +22,7 @@ def parse_bootstrap(text: str) -> tuple[Address, ...]:
 
 
 def _parse(given: str) -> Address:
-    # As Kafka's clients do: what is copied from `listeners` has the listener's name before it.
+    # As in Kafka's clients: an address copied from `listeners` starts with the listener's name.
     text = _LISTENER.sub("", given)
     if text.startswith("["):
         host, closed, rest = text[1:].partition("]")
@@ -30,7 +30,7 @@ def _parse(given: str) -> Address:
             raise _refusal(given)
         port = rest[1:] if rest else None
     elif text.count(":") > 1:
-        # More than one colon and no brackets: an IPv6 address by itself.
+        # More than one colon and no brackets: a bare IPv6 address.
         host, port = text, None
     else:
         host, colon, rest = text.partition(":")

@@ -1,6 +1,7 @@
 """Validates and converts the arguments of calls. `BadSetting` names the value and what was expected.
 
-A str is a collection of its letters to Python: one given where several values belong would be read letter by letter.
+To Python a str is a collection of characters: passed where several values belong, it would be read character by
+character.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -16,7 +17,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 ConfigValue = str | int | float | bool
-"""A value of a configuration; brokers take it as text."""
+"""A configuration value; brokers store it as text."""
 CommittedOffset = OffsetAndMetadata | int | tuple[int, str]
 Time = int | datetime
 """Milliseconds since 1970 (UTC), or a datetime with a time zone."""
@@ -27,11 +28,11 @@ _LAST_OFFSET = (1 << 63) - 1
 _LAST_PARTITION = (1 << 31) - 1
 
 
-# ---- several of them
+# ---- collections
 
 
 def names_of(given: Iterable[str], what: str) -> list[str]:
-    """Each once; `what` is their plural: "topics"."""
+    """Removes duplicates; `what` is the plural for messages: "topics"."""
     names = list(dict.fromkeys(_each(given, what, 'names: ["a", "b"]')))
     for name in names:
         name_of(name, f"one of {what}")
@@ -45,7 +46,7 @@ def name_of(given: str, what: str) -> str:
 
 
 def values_of(given: Iterable[V], kind: type[V] | tuple[type[V], ...], what: str) -> list[V]:
-    """All of that class."""
+    """Checks that all values are of that class."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
     expected = " or ".join(each.__name__ for each in kinds)
     values = list(_each(given, what, expected))
@@ -56,7 +57,7 @@ def values_of(given: Iterable[V], kind: type[V] | tuple[type[V], ...], what: str
 
 
 def choices_of(given: Iterable[str], known: Collection[str], what: str) -> list[str]:
-    """In the spelling of those that are known; that of the letters does not count."""
+    """Returns the values in their canonical spelling; case does not matter."""
     spelled = {name.lower(): name for name in known}
     chosen = names_of(given, what)
     for name in chosen:
@@ -93,7 +94,7 @@ def by_name(given: Mapping[str, V], what: str, expected: str) -> dict[str, V]:
 
 
 def partition_of(given: TopicPartition | tuple[str, int]) -> TopicPartition:
-    """A plain tuple is one, too."""
+    """Accepts a plain tuple, too."""
     if not isinstance(given, tuple) or len(given) != 2:
         raise BadSetting(f"{given!r} is not a partition; expected {_A_PARTITION}")
     topic, number = given[0], _whole(given[1])
@@ -111,11 +112,11 @@ def partitions_of(given: Iterable[TopicPartition], what: str = "partitions") -> 
 
 
 def partitions_given(given: tuple[Any, ...], *, none_is_all: bool = True) -> list[TopicPartition]:
-    """One by one as arguments, or all of them in one collection; `given` are the arguments."""
+    """Accepts separate arguments, or all partitions in one collection; `given` are the arguments."""
     if len(given) == 1 and isinstance(given[0], Collection) and not _looks_like_one(given[0]):
         chosen = partitions_of(given[0])
         if not chosen and none_is_all:
-            # Without an argument it would be all: not what an empty list says.
+            # No argument means all, which an empty list must not.
             raise BadSetting("the list of partitions is empty; pass some, or no argument for all assigned partitions")
         return chosen
     return [partition_of(partition) for partition in given]
@@ -139,7 +140,7 @@ def offsets_of(given: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPar
 
 
 def offset_of(partition: TopicPartition, given: CommittedOffset) -> OffsetAndMetadata:
-    """A number, `(number, metadata)`, or whole."""
+    """Accepts a number, `(number, metadata)`, or an OffsetAndMetadata."""
     told: Any = given if isinstance(given, tuple) else (given,)
     if not 1 <= len(told) <= 3:
         raise BadSetting(f"{partition}: {given!r} is not an offset; expected an int or an OffsetAndMetadata")
@@ -148,7 +149,7 @@ def offset_of(partition: TopicPartition, given: CommittedOffset) -> OffsetAndMet
     if number is None or not 0 <= number <= _LAST_OFFSET:
         raise BadSetting(f"{partition}: {offset!r} is not an offset; expected an int of 0 or more")
     if metadata is None:
-        # As brokers say it where there is none.
+        # Brokers use the same value if there is none.
         metadata = ""
     if not isinstance(metadata, str):
         raise BadSetting(f"{partition}: the offset's metadata is {metadata!r}; expected a str")
@@ -158,7 +159,7 @@ def offset_of(partition: TopicPartition, given: CommittedOffset) -> OffsetAndMet
 
 
 def time_of(partition: TopicPartition, given: Time) -> int:
-    """In ms. 0 or more, for what is below stands for something else."""
+    """Returns ms. Negative values have special meanings and are refused."""
     timestamp = spec_of(partition, given)
     if timestamp < 0:
         raise BadSetting(f"{partition}: {given!r} is not a timestamp; expected milliseconds since 1970")
@@ -166,7 +167,7 @@ def time_of(partition: TopicPartition, given: Time) -> int:
 
 
 def spec_of(partition: TopicPartition, given: Time) -> int:
-    """A time, or what may stand in its place (`OffsetSpec`)."""
+    """Accepts a time, or a special value (`OffsetSpec`)."""
     if isinstance(given, datetime):
         if given.tzinfo is None:
             raise BadSetting(f"{partition}: {given!r} has no time zone; use datetime(..., tzinfo=timezone.utc)")
@@ -192,7 +193,7 @@ def timeout_of(given: float | None, what: str = "timeout_ms") -> float | None:
 
 
 def config_text(name: str, given: ConfigValue | None) -> str | None:
-    """As brokers write it."""
+    """Formats a value as brokers write it."""
     if given is None or isinstance(given, str):
         return given
     if isinstance(given, bool):
@@ -202,7 +203,7 @@ def config_text(name: str, given: ConfigValue | None) -> str | None:
     return str(given)
 
 
-# ---- within
+# ---- helpers
 
 
 def _each(given: Iterable[V], what: str, expected: str) -> Iterable[V]:
@@ -214,14 +215,14 @@ def _each(given: Iterable[V], what: str, expected: str) -> Iterable[V]:
 
 
 def _looks_like_one(given: object) -> bool:
-    """A partition, rather than several."""
+    """True for a single partition, rather than several."""
     return isinstance(given, TopicPartition) or (
         isinstance(given, tuple) and bool(given) and not isinstance(given[0], tuple)
     )
 
 
 def _whole(given: object) -> int | None:
-    """Also numbers of other libraries; a bool is none to people."""
+    """Accepts integers of other libraries, but no bools."""
     if isinstance(given, bool):
         return None
     try:

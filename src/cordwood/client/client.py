@@ -28,13 +28,13 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-# A topic that was created a moment ago may not be known to every broker yet.
+# A topic that was just created may be unknown to some brokers.
 _UNKNOWN_TOPIC_PATIENCE_S = 0.5
 _LEAST_REFRESH_PAUSE_S = 0.1
 
 
 class Client:
-    """Belongs to one event loop. `cluster` is what it knows; calls raise a `ClientError` and nothing else."""
+    """Belongs to one event loop. `cluster` is its metadata; calls raise `ClientError` only."""
 
     def __init__(
         self, bootstrap: Sequence[Address], settings: Settings, *, network: Network, random: Random | None = None
@@ -46,11 +46,11 @@ class Client:
         self._loop = asyncio.get_running_loop()
         self._connections = BrokerConnections(network, settings, self._random)
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, self._random)
-        # When metadata last came, and since when we have asked for it in vain.
+        # Times of the last metadata response, and of the first failed request since.
         self._fetched_at = self._loop.time()
         self._in_vain_since: float | None = None
         self._refreshing: asyncio.Task[bool] | None = None
-        # Of those that were last tried in search of a broker that answers.
+        # Addresses tried in the last search for a broker.
         self._failures: dict[Address, ClientError] = {}
         self._keeping: asyncio.Task[None] | None = None
 
@@ -63,8 +63,7 @@ class Client:
         network: Network,
         random: Random | None = None,
     ) -> "Client":
-        """Tries each address once. Raises `CannotReachCluster` when none of them answers, or all of them together take
-        longer than `default_api_timeout_ms`."""
+        """Tries each address once. Raises `CannotReachCluster` if none answers, or on `default_api_timeout_ms`."""
         client = cls(bootstrap, settings if settings is not None else Settings(), network=network, random=random)
 
         async def attempt() -> None:
@@ -99,7 +98,7 @@ class Client:
         await self._connections.close()
 
     async def until_read(self) -> None:
-        """Until brokers have read what they do not answer. Raises `NetworkFailed` if one hung up instead."""
+        """Waits until brokers have read requests without responses. Raises `NetworkFailed` if one hung up instead."""
         await self._connections.until_read()
 
     async def __aenter__(self) -> "Client":
@@ -113,23 +112,23 @@ class Client:
     # ---- one try
 
     async def broker(self, broker_id: int) -> BrokerConnection:
-        """The connection to a broker of the cluster, for requests sent to it directly. One try."""
+        """Returns the connection to a broker of the cluster, for direct requests. One try."""
         broker = self.cluster.brokers.get(broker_id)
         if broker is None:
             raise BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not in the cluster")
         return await self._connections.to(broker.address)
 
     def opened(self, broker_id: int) -> BrokerConnection | None:
-        """The same, if it is open."""
+        """Returns that connection if it is open."""
         broker = self.cluster.brokers.get(broker_id)
         return None if broker is None else self._connections.opened(broker.address)
 
     async def connection(self, address: Address) -> BrokerConnection:
-        """To a node that is no broker of the cluster: a controller. One try."""
+        """Returns a connection to a node that is no broker: a controller. One try."""
         return await self._connections.to(address)
 
     async def any_broker(self) -> BrokerConnection:
-        """The one with the least in flight, or the first that can be reached: of the cluster, else by bootstrap."""
+        """Returns the least busy broker, or the first reachable one: of the cluster, else by bootstrap."""
         opened = [connection for address in self._addresses() if (connection := self._connections.opened(address))]
         if opened:
             return min(opened, key=lambda connection: connection.in_flight)
@@ -142,7 +141,8 @@ class Client:
         raise CannotReachCluster(failures)
 
     def _addresses(self) -> Iterator[Address]:
-        """All we know, each once: brokers from a random one on, so that clients spread; then how we began (KIP-899)."""
+        """All known addresses, once each: brokers from a random one on, to spread clients; then the bootstrap addresses
+        (KIP-899)."""
         known = [broker.address for broker in self.cluster.brokers.values()]
         start = self._random.below(len(known)) if known else 0
         begin_again = not known or self.settings.metadata_recovery_strategy != "none"
@@ -165,9 +165,9 @@ class Client:
     async def ask_controller(
         self, request: Request[ResponseT], errors: Callable[[ResponseT], Collection[int]]
     ) -> ResponseT:
-        """`errors` reads the error codes of a response: NOT_CONTROLLER among them sends us to the new one.
+        """`errors` extracts the error codes of a response: NOT_CONTROLLER triggers a look-up of the new controller.
 
-        In KRaft any broker passes such requests on; before that only the controller took them.
+        In KRaft any broker forwards such requests; before that only the controller accepted them.
         """
 
         async def attempt() -> ResponseT:
@@ -183,9 +183,9 @@ class Client:
         return await self.retrying(attempt)
 
     async def retrying(self, attempt: Callable[[], Awaitable[T]], timeout_s: float | None = None) -> T:
-        """Calls `attempt` until it succeeds, with a pause after each retriable error and fresh metadata after some.
+        """Calls `attempt` until it succeeds, with a pause after each retriable error and a metadata refresh after some.
 
-        Raises its error if that is not retriable, and `GaveUp` once the time (`default_api_timeout_ms`) is over.
+        Raises a final error at once, and `GaveUp` after `default_api_timeout_ms`.
         """
         timeout_s = self.settings.default_api_timeout_ms / 1000 if timeout_s is None else timeout_s
         deadline = self._loop.time() + timeout_s
@@ -207,15 +207,16 @@ class Client:
         raise AssertionError("unreachable")
 
     async def pause_after(self, failures: int) -> None:
-        """The pause between two tries, for callers that retry themselves."""
+        """Returns the pause between two tries, for callers that retry themselves."""
         await asyncio.sleep(self._backoff.pause_s(failures))
 
     # ---- metadata
 
     async def refresh(self) -> bool:
-        """Asks for the topics we know again; False if nobody can be reached now, which the next try will meet, too.
+        """Refreshes the metadata of known topics; False if no broker is reachable, which the next try will find out,
+        too.
 
-        Many callers may want it when a broker is lost: those that come while it is in flight share its response.
+        Several callers may request it when a broker is lost: they share the request in flight.
         """
         if self._refreshing is None:
             self._refreshing = self._loop.create_task(self._refresh())
@@ -234,11 +235,11 @@ class Client:
     def _refreshed(self, task: "asyncio.Task[bool]") -> None:
         self._refreshing = None
         if not task.cancelled():
-            # Whoever waited has been told.
+            # The callers that waited got the error.
             task.exception()
 
     def keep_fresh(self) -> None:
-        """From now on metadata is asked for again once it is `metadata_max_age_ms` old."""
+        """Refreshes metadata periodically, at `metadata_max_age_ms`."""
         if self._keeping is None:
             self._keeping = self._loop.create_task(self._keep_fresh())
 
@@ -249,7 +250,7 @@ class Client:
             if failures:
                 await self.pause_after(failures)
             else:
-                # At least a little, so that an age of 0 does not keep the loop busy.
+                # A minimum, so that an age of 0 does not keep the loop busy.
                 await asyncio.sleep(max(self._fetched_at + max_age_s - self._loop.time(), _LEAST_REFRESH_PAUSE_S))
             if self._fetched_at + max_age_s > self._loop.time():
                 continue
@@ -262,7 +263,7 @@ class Client:
     async def topics(
         self, names: Collection[str], *, create: bool = False, timeout_s: float | None = None
     ) -> dict[str, Topic]:
-        """Raises a `BrokerError` for one that is not there. `create` lets the broker create those, if it does that."""
+        """Raises a `BrokerError` for a missing topic. `create` lets the broker create it, if it is configured to."""
         if not names:
             return {}
         unknown_until = self._loop.time() + _UNKNOWN_TOPIC_PATIENCE_S
@@ -281,8 +282,7 @@ class Client:
         return await self.retrying(attempt, timeout_s)
 
     async def ask_for_topics(self, names: Collection[str] | None, *, create: bool = False) -> dict[str, BrokerError]:
-        """One try, for callers that retry themselves; None asks for all. What is wrong with single topics is
-        returned."""
+        """One try, for callers that retry themselves; None requests all topics. Returns errors of single topics."""
         response = await self._fetch_metadata(names, create=create)
         return {
             told.name: BrokerError(told.error_code, subject=f"topic {told.name}")
@@ -298,11 +298,11 @@ class Client:
         return await self.retrying(attempt)
 
     async def _fetch_metadata(self, names: Collection[str] | None, *, create: bool = False) -> MetadataResponse:
-        """One try. None asks for all topics."""
+        """One try. None requests all topics."""
         topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=create)
         try:
-            # Version 4 is the first that can tell a broker not to create topics.
+            # Version 4 is the first that can prevent brokers from creating topics.
             response = await (await self.any_broker()).ask(request, at_least=4)
         except ClientError:
             self._note_in_vain()
@@ -317,7 +317,7 @@ class Client:
         return response
 
     def _note_in_vain(self) -> None:
-        """No metadata for long: brokers may all have moved (KIP-1102)."""
+        """Handles a long time without metadata: all brokers may have moved (KIP-1102)."""
         if self._in_vain_since is None:
             self._in_vain_since = self._loop.time()
         trigger_s = self.settings.metadata_recovery_rebootstrap_trigger_ms / 1000
@@ -325,7 +325,7 @@ class Client:
             self._begin_again(f"no metadata for {trigger_s:g} s")
 
     def _begin_again(self, reason: str) -> None:
-        """Forgets the brokers, so that only how we began is left to ask."""
+        """Forgets the brokers, which leaves only the bootstrap addresses."""
         if self.settings.metadata_recovery_strategy == "none" or not self.cluster.brokers:
             return
         _log.warning("Re-bootstrapping from bootstrap_servers: %s", reason)

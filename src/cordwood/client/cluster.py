@@ -31,7 +31,7 @@ class Broker:
 class PartitionInfo:
     index: int
     leader: int
-    """-1 when there is none."""
+    """-1 if there is none."""
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -44,7 +44,7 @@ class Topic:
     id: Uuid
     is_internal: bool
     partitions: tuple[PartitionInfo, ...]
-    """By index, without a gap."""
+    """By index, without gaps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Cluster:
     topics: Mapping[str, Topic] = field(default_factory=dict)
 
     def leader(self, partition: TopicPartition) -> int:
-        """Raises a retriable `BrokerError` when it is not known, or there is none."""
+        """Raises a retriable `BrokerError` if the leader is unknown, or there is none."""
         leader = self.partition(partition).leader
         if leader not in self.brokers:
             raise BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, subject=str(partition))
@@ -71,7 +71,7 @@ class Cluster:
         return next((topic.name for topic in self.topics.values() if topic.id == topic_id), None)
 
     def updated(self, response: MetadataResponse, *, has_all_topics: bool = False) -> "Cluster":
-        """Topics that the response says are not there go; those that it does not speak of, if it should have all."""
+        """Removes topics that the response reports as missing, and topics that a complete response does not contain."""
         topics = {} if has_all_topics else dict(self.topics)
         for told in response.topics:
             if told.name is None:
@@ -88,7 +88,7 @@ class Cluster:
             self,
             id=response.cluster_id if response.cluster_id is not None else self.id,
             controller=response.controller_id,
-            # A broker that has just started may list none; what we know is better than nothing.
+            # A broker that has just started may list none; the known brokers are better than nothing.
             brokers=brokers or self.brokers,
             topics=topics,
         )
@@ -117,7 +117,7 @@ def _topic(told: MetadataResponseTopic, known: Topic | None) -> Topic:
 
 
 def _newer(told: PartitionInfo, before: tuple[PartitionInfo, ...]) -> PartitionInfo:
-    """A broker that lags behind must not lead us back to an old leader (KIP-320)."""
+    """Keeps the newer epoch: a lagging broker must not lead back to an old leader (KIP-320)."""
     if told.index < len(before) and 0 <= told.leader_epoch < before[told.index].leader_epoch:
         return before[told.index]
     return told

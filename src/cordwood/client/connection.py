@@ -1,4 +1,4 @@
-"""The connections of a client: those of `net`, with failures that are `ClientError`s."""
+"""Wraps the connections of `net`, so that failures are `ClientError`s."""
 
 from collections.abc import Callable
 from typing import Any
@@ -64,9 +64,9 @@ class BrokerConnection(PeerConnection):
         *,
         at_most: int | None = None,
     ) -> None:
-        """Sends at once, so that requests go in the order of the calls; `on_answer` is called once, later.
+        """Sends at once, so that requests go out in the order of calls; `on_answer` is called once, later.
 
-        For a caller that looks at `is_fit` first, and calls `abort` when an answer is overdue.
+        For callers that check `is_fit` first, and call `abort` when a response is overdue.
         """
 
         def answered(outcome: ResponseT | PeerError) -> None:
@@ -102,7 +102,7 @@ class BrokerConnections(Connections[BrokerConnection]):
 
 
 def client_error(error: PeerError) -> ClientError:
-    """The same failure as users of the client catch it."""
+    """Converts a failure to a `ClientError`."""
     if isinstance(error, PeerRefused):
         return BrokerError(error.code)
     for kind, ours in _CLIENT_ERRORS.items():
@@ -115,6 +115,6 @@ _CLIENT_ERRORS: dict[type[PeerError], type[ClientError]] = {
     ConnectionFailed: NetworkFailed,
     UnsupportedByPeer: UnsupportedByBroker,
     MalformedResponse: BadAnswer,
-    # A value that an application gave, and nothing has looked at before.
+    # A value from the application that was not validated before.
     Unencodable: BadSetting,
 }

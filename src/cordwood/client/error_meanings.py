@@ -1,8 +1,8 @@
-"""Kafka's error codes in words: what they mean, what helps, which come of metadata that is out of date."""
+"""Explains Kafka's error codes: what they mean, what helps, and which ones indicate stale metadata."""
 
 from cordwood.wire.errors import ErrorCode
 
-# We asked the wrong broker: fresh metadata helps.
+# The request went to the wrong broker: fresh metadata helps.
 STALE_METADATA = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -21,7 +21,7 @@ STALE_METADATA = frozenset(
     }
 )
 
-# What brokers say without a message of their own.
+# Default messages, for errors without one.
 MEANINGS = {
     ErrorCode.UNKNOWN_SERVER_ERROR: "the broker failed unexpectedly; see its log",
     ErrorCode.OFFSET_OUT_OF_RANGE: "the partition does not hold this offset",

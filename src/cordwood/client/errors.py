@@ -48,11 +48,11 @@ class ClientError(Exception):
     """The text is for people, on one line."""
 
     code: ErrorCode | None = None
-    """Kafka's, where there is one."""
+    """Kafka's code, if there is one."""
     retriable: bool = False
     """True if the same call may succeed later."""
     what_to_do: str | None = None
-    """For people, one sentence, where we know one. A traceback shows it below the text."""
+    """Advice for people in one sentence, if there is any. A traceback shows it below the text."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
@@ -60,7 +60,7 @@ class ClientError(Exception):
             self.advise(self.what_to_do)
 
     def advise(self, what_to_do: str) -> None:
-        """Sets the advice for this case."""
+        """Sets advice for this particular case."""
         self.what_to_do = what_to_do
         if what_to_do not in str(self):
             notes = [note for note in getattr(self, "__notes__", ()) if not note.startswith(_WHAT_TO_DO)]
@@ -71,13 +71,13 @@ _WHAT_TO_DO = "what to do: "
 
 
 class BadSetting(ClientError):
-    """Something the caller gave cannot be used; the text says what is allowed."""
+    """An argument or setting is invalid; the text says what is allowed."""
 
     code = ErrorCode.INVALID_CONFIG
 
 
 class IllegalState(ClientError):
-    """The call does not fit what went before: a commit without a transaction, a poll without a subscription."""
+    """The call is invalid in this state: a commit without a transaction, a poll without a subscription."""
 
 
 class Closed(IllegalState):
@@ -93,21 +93,21 @@ class SerializationFailed(ClientError):
         super().__init__(message)
         self.partition = partition
         self.offset = offset
-        """Of a record that was read, and cannot be deserialized."""
+        """The offset of a record that cannot be deserialized."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self), self.partition, self.offset)
 
 
 class NetworkFailed(ClientError):
-    """A broker could not be reached, or was lost before it answered: the request may or may not have been done."""
+    """A broker could not be reached, or was lost before it answered: the request may or may not have been executed."""
 
     code = ErrorCode.NETWORK_EXCEPTION
     retriable = True
 
 
 class CannotReachCluster(ClientError):
-    """None of the addresses answers; the text says why, for each of them."""
+    """No bootstrap address answers; the text has a reason for each."""
 
     code = ErrorCode.NETWORK_EXCEPTION
     retriable = True
@@ -127,33 +127,33 @@ def _at(address: "Address", error: ClientError) -> str:
 
 
 class BadAnswer(ClientError):
-    """A broker's response does not read as what the protocol says it is."""
+    """A broker's response violates the protocol."""
 
 
 class UnsupportedByBroker(ClientError):
-    """The broker has no version of a request that we have, or none that can say what was asked."""
+    """The broker has no version of a request in common with this client, or none that supports the arguments."""
 
     code = ErrorCode.UNSUPPORTED_VERSION
     what_to_do = "upgrade the brokers, or do without this feature"
 
 
 class TimedOut(ClientError):
-    """Not done in time. What was asked may still be done."""
+    """Timed out. The operation may still be executed."""
 
     code = ErrorCode.REQUEST_TIMED_OUT
     retriable = True
 
 
 class BufferExhausted(TimedOut):
-    """There was no room for the record in `buffer_memory` within `max_block_ms`; it was not taken."""
+    """`buffer_memory` had no room for the record within `max_block_ms`; it was not queued."""
 
     what_to_do = "send more slowly, or raise buffer_memory or max_block_ms"
 
 
 class GaveUp(TimedOut):
-    """Retried until the time was over; `last` is the error of the last try."""
+    """Retried until the timeout; `last` is the error of the last try."""
 
-    # Nobody retries in a loop around one that gave up.
+    # Callers should not retry an error that was already retried.
     retriable = False
 
     def __init__(self, last: ClientError, timeout_s: float) -> None:
@@ -167,14 +167,14 @@ class GaveUp(TimedOut):
 
 
 class InvalidOffset(ClientError):
-    """There is no place to read these partitions from, and `auto_offset_reset` is none."""
+    """These partitions have no valid position, and `auto_offset_reset` is none."""
 
     what_to_do = "seek to an offset, or set auto_offset_reset to earliest or latest"
 
     def __init__(self, message: str, offsets: "Mapping[TopicPartition, int | None]") -> None:
         super().__init__(message)
         self.offsets = offsets
-        """The offset that was asked for, of each partition that is concerned; None where there was none."""
+        """The requested offset of each partition; None if there was none."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self), dict(self.offsets))
@@ -191,7 +191,7 @@ class OffsetOutOfRange(InvalidOffset):
 
 
 class LogTruncation(OffsetOutOfRange):
-    """Records that were read have been cut off the log by an unclean election (KIP-320)."""
+    """Records that were read have been truncated by an unclean election (KIP-320)."""
 
     what_to_do = "seek to one of divergent_offsets, or set auto_offset_reset to earliest or latest"
 
@@ -203,27 +203,27 @@ class LogTruncation(OffsetOutOfRange):
     ) -> None:
         super().__init__(message, offsets)
         self.divergent_offsets = divergent_offsets
-        """Up to where the log is still what was read; None where it cannot be told."""
+        """The offset up to which the log is unchanged; None if unknown."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self), dict(self.offsets), dict(self.divergent_offsets))
 
 
 class CommitFailed(ClientError):
-    """The group has gone on without this member: it gave the partitions to others, which may read the records again."""
+    """The group has removed this member and given its partitions to others, which may read the records again."""
 
     what_to_do = "poll more often than max_poll_interval_ms: raise that, or lower max_poll_records"
 
 
 class RetriableCommitFailed(ClientError):
-    """A commit that nobody waits for was tried once, and not done; the cause says why."""
+    """A commit without a waiting caller was tried once and failed; the cause says why."""
 
     retriable = True
     what_to_do = "commit again, unless a later commit has been done"
 
 
 class WakeupError(ClientError):
-    """Somebody has called `wakeup()`: no record is lost, and the next call reads on."""
+    """`wakeup()` was called: no record is lost, and the next call continues."""
 
     what_to_do = "end the loop that reads, or read on"
 
@@ -233,15 +233,15 @@ class TransactionAborted(ClientError):
 
 
 class BrokerError(ClientError):
-    """A broker answered with an error code; `subject` is what it is about: a topic, a partition.
+    """A broker answered with an error code; `subject` is the topic or partition concerned.
 
-    Like OSError with errno, it becomes the class that stands for its code: `BrokerError(PRODUCER_FENCED)` is a
-    `ProducerFenced`. A class by itself, `ProducerFenced()`, has its own code.
+    Like OSError with errno, it is instantiated as the subclass for its code: `BrokerError(PRODUCER_FENCED)` is a
+    `ProducerFenced`. A subclass by itself, `ProducerFenced()`, has its own code.
     """
 
     code: ErrorCode
     outcomes: Mapping[Any, Any] = MappingProxyType({})
-    """Where a call of the admin client was about several things: the value of each, or its `BrokerError`."""
+    """For a call of the admin client about several resources: the value of each, or its `BrokerError`."""
 
     def __new__(cls, code: int | None = None, *args: object, **kwargs: object) -> Self:
         if cls is BrokerError and code is not None:
@@ -256,7 +256,7 @@ class BrokerError(ClientError):
         self.retriable = self.code.retriable
         self.what_to_do = type(self).what_to_do or WHAT_TO_DO.get(self.code)
         reason = message or MEANINGS.get(self.code) or self.code.name.lower().replace("_", " ")
-        # A broker's own message may have several lines; ours have one.
+        # A broker's own message may have several lines; keep it on one.
         reason = " ".join(reason.split())
         super().__init__(f"{subject + ': ' if subject else ''}{reason.removesuffix('.')} ({self.code.name})")
 
@@ -283,27 +283,27 @@ class AuthorizationFailed(BrokerError):
 
 
 class TopicNotFound(BrokerError):
-    """There is no such topic, or it has no such partition."""
+    """The topic or partition does not exist."""
 
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     what_to_do = "create it, or check the name"
 
 
 class TopicNotCreated(TopicNotFound, TimedOut):
-    """There is no such topic, and none came within `max_block_ms`."""
+    """The topic does not exist, and was not created within `max_block_ms`."""
 
     what_to_do = "create it, or check the name; brokers auto-create topics with auto.create.topics.enable"
 
 
 class RecordTooLarge(BrokerError):
-    """Larger than `max_request_size` of the producer or `max.message.bytes` of the topic."""
+    """The record exceeds `max_request_size` of the producer or `max.message.bytes` of the topic."""
 
     code = ErrorCode.MESSAGE_TOO_LARGE
     what_to_do = "raise max_request_size and the topic's max.message.bytes, or send less in one record"
 
 
 class RebalanceInProgress(BrokerError):
-    """The group is handing out partitions anew: the offsets were not committed."""
+    """The group is rebalancing: the offsets were not committed."""
 
     code = ErrorCode.REBALANCE_IN_PROGRESS
     what_to_do = "poll, which takes part in the rebalance, then commit again"
@@ -317,14 +317,14 @@ class GroupFenced(BrokerError):
 
 
 class TransactionAbortable(BrokerError):
-    """The transaction cannot be committed. The producer is fit for the next one after `abort_transaction`."""
+    """The transaction cannot be committed. After `abort_transaction` the producer can start the next one."""
 
     code = ErrorCode.TRANSACTION_ABORTABLE
     what_to_do = "call abort_transaction, then begin again"
 
 
 class FatalTransactionError(BrokerError):
-    """The producer cannot go on: what it knows of its transactions is not what the coordinator knows."""
+    """The producer cannot continue: its view of its transactions differs from the coordinator's."""
 
     code = ErrorCode.INVALID_TXN_STATE
     what_to_do = "close this producer and create a new one"

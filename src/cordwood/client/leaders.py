@@ -1,4 +1,4 @@
-"""One question about many partitions, each put to the broker that leads it."""
+"""Sends a request about many partitions to their leaders."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,9 +17,9 @@ Ask = Callable[[BrokerConnection, Mapping[TopicPartition, Q]], Awaitable[Mapping
 
 
 async def ask_leaders(client: Client, questions: Mapping[TopicPartition, Q], ask: Ask[Q, A]) -> dict[TopicPartition, A]:
-    """Asks again, elsewhere if need be, for those that fail in a way that may pass.
+    """Retries retriable failures, at another broker if necessary.
 
-    The topics' metadata must have been fetched. Raises the first error that will not pass.
+    The topics' metadata must have been fetched. Raises the first final error.
     """
     answers: dict[TopicPartition, A] = {}
     left = dict(questions)
@@ -60,7 +60,7 @@ def questions_by_leader(cluster: Cluster, questions: Mapping[TopicPartition, Q])
 async def ask_leader(
     client: Client, leader: int, asked: Mapping[TopicPartition, Q], ask: Ask[Q, A]
 ) -> Mapping[TopicPartition, A | BrokerError]:
-    """An answer for each; one that the broker says nothing of may be asked for again."""
+    """Returns an answer for each; a partition missing from the response may be retried."""
     told = await ask(await client.broker(leader), asked)
     return {
         partition: told[partition]

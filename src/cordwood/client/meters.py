@@ -2,13 +2,13 @@
 
 from math import inf, nan
 
-# As metrics.sample.window.ms and metrics.num.samples have it: rates and averages are those of the last half to whole
+# As with Kafka's metrics.sample.window.ms and metrics.num.samples: rates and averages cover the last half to whole
 # minute.
 _WINDOW_S = 30.0
 
 
 class Meter:
-    """A sum since the start, and how fast it grows. `add` is called for each event, so it is kept short."""
+    """A sum since the start, and its rate. `add` is called for each event, so it is kept short."""
 
     __slots__ = ("_before", "_now", "_started_s", "total")
 
@@ -40,7 +40,7 @@ class Meter:
 
 
 class Distribution:
-    """The average and the greatest of the last values; NaN while there is none, as in Kafka."""
+    """The average and maximum of recent values; NaN if there are none, as in Kafka."""
 
     __slots__ = ("_before", "_count", "_greatest", "_started_s", "_sum")
 
@@ -49,7 +49,7 @@ class Distribution:
         self._count = 0
         self._sum = 0.0
         self._greatest = -inf
-        # Count, sum, greatest.
+        # Count, sum, maximum.
         self._before = (0, 0.0, -inf)
 
     def add(self, value: float, now_s: float) -> None:

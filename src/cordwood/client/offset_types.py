@@ -1,4 +1,4 @@
-"""Offsets as the application sees them."""
+"""Offsets in the application's view."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ class OffsetAndMetadata(NamedTuple):
     offset: int
     metadata: str = ""
     leader_epoch: int | None = None
-    """Of the last record read; lets brokers notice that it was cut off since (KIP-320)."""
+    """The leader epoch of the last record read; lets brokers detect that it was truncated since (KIP-320)."""
 
 
 class OffsetAndTimestamp(NamedTuple):

@@ -1,4 +1,4 @@
-"""Offsets of partitions: where they begin and end, and where a time is."""
+"""First and end offsets of partitions, and offsets by time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,18 +21,18 @@ class OffsetSpec(IntEnum):
     MAX_TIMESTAMP = -3
     """The first record with the highest timestamp (Kafka 3.0+)."""
     EARLIEST_LOCAL = -4
-    """The first that is not in remote storage alone."""
+    """The first offset that is not in remote storage only."""
     LATEST_TIERED = -5
-    """The last that is in remote storage."""
+    """The last offset in remote storage."""
     EARLIEST_PENDING_UPLOAD = -6
-    """The first that is not in remote storage yet."""
+    """The first offset that is not in remote storage yet."""
 
 
 LATEST = OffsetSpec.LATEST
 EARLIEST = OffsetSpec.EARLIEST
 MAX_TIMESTAMP = OffsetSpec.MAX_TIMESTAMP
 
-# The first version that knows the special timestamp.
+# The first version that knows each special timestamp.
 _AT_LEAST: Mapping[int, int] = {
     OffsetSpec.MAX_TIMESTAMP: 7,
     OffsetSpec.EARLIEST_LOCAL: 8,
@@ -53,15 +53,15 @@ class ListedOffset:
 async def list_offsets(
     client: Client, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, ListedOffset]:
-    """`wanted` says for each partition an `OffsetSpec`, or a time in ms since the epoch.
+    """`wanted` has an `OffsetSpec`, or a time in ms since the epoch, for each partition.
 
-    The latest is the offset of the next record; with `read_committed`, of the first that is still undecided.
+    The latest is the offset of the next record; with `read_committed`, that of the first open transaction.
     """
     return await ask_leaders(client, wanted, asking_for_offsets(client, read_committed=read_committed))
 
 
 def asking_for_offsets(client: Client, *, read_committed: bool) -> Ask[int, ListedOffset]:
-    """The question that leaders are asked."""
+    """Returns the request for a leader."""
 
     async def ask(
         broker: BrokerConnection, asked: Mapping[TopicPartition, int]

@@ -1,4 +1,4 @@
-"""An async client belongs to one event loop: in another its tasks do not run, and waiting for them would not end."""
+"""Ties an async client to one event loop: in another its tasks do not run, and waiting for them would hang."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from cordwood.client.errors import IllegalState
 
 
 def check_loop(own: asyncio.AbstractEventLoop, what: str) -> None:
-    """Raises `IllegalState` in another; where none runs, nobody can wait. `what` is "producer" and so on."""
+    """Raises `IllegalState` on another loop, or without one. `what` is "producer" and so on."""
     try:
         running = asyncio.get_running_loop()
     except RuntimeError:

@@ -1,5 +1,5 @@
-"""Optional abilities of serializers besides turning a value into bytes: see the topic, add and read headers, and load
-what they need without blocking the event loop. Those of `cordwood.registry` do; any other may."""
+"""Optional abilities of serializers besides converting values to bytes: seeing the topic, adding and reading headers,
+and loading data without blocking the event loop. Those of `cordwood.registry` have them; any other may."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -10,17 +10,17 @@ from cordwood.client.errors import SerializationFailed
 
 @runtime_checkable
 class RecordSerializer(Protocol):
-    """A serializer that is told of the record, and may name the schema in a header."""
+    """A serializer that gets the topic, and may add the schema as a header."""
 
     def serialize(
         self, topic: str, content: Any, *, is_key: bool
     ) -> tuple[bytes | None, Sequence[tuple[str, bytes | None]]]:
-        """The bytes, and headers for the record."""
+        """Returns the bytes, and headers for the record."""
 
 
 @runtime_checkable
 class RecordDeserializer(Protocol):
-    """A deserializer that is told of the record's headers."""
+    """A deserializer that gets the record's headers."""
 
     def deserialize(self, data: bytes, headers: Iterable[tuple[str, bytes | None]], *, is_key: bool) -> Any: ...
 
@@ -35,7 +35,7 @@ class NeedsLoading(Exception):
 
 
 async def load_for(error: SerializationFailed) -> None:
-    """Returns once the same call may be repeated. Raises `error` if that is of no use, and what the loading raises as a
+    """Returns once the call may be repeated. Raises `error` if that is useless; wraps errors of the loading in
     `SerializationFailed`."""
     needed = error.__cause__
     if not isinstance(needed, NeedsLoading):
@@ -47,14 +47,14 @@ async def load_for(error: SerializationFailed) -> None:
 
 
 def load_now(error: SerializationFailed) -> None:
-    """As `load_for`, in this thread."""
+    """Like `load_for`, in this thread."""
     if not isinstance(error.__cause__, NeedsLoading):
         raise error
     error.__cause__.load()
 
 
 def or_load(what: str, load: Callable[[], object]) -> None:
-    """Loads here and now, or raises `NeedsLoading` if this is the thread of an event loop."""
+    """Loads now, or raises `NeedsLoading` on an event loop's thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,6 +1,6 @@
 """Configuration by Kafka's names, types, defaults and rules.
 
-`broker.BrokerConfig` is what a node was told, in layers; `topic.TopicConfigs` and `group.group_values` are what follows
-from it for topics and groups; `describe` answers DescribeConfigs, `alter` decides AlterConfigs and
-IncrementalAlterConfigs; `effects` says which keys Cordwood goes by.
+`broker.BrokerConfig` holds a node's configuration, in layers; `topic.TopicConfigs` and `group.group_values` derive
+those of topics and groups; `describe` answers DescribeConfigs, `alter` decides AlterConfigs and
+IncrementalAlterConfigs; `effects` lists the keys that Cordwood honours.
 """

@@ -1,4 +1,4 @@
-"""A broker's configuration: defaults, what was said before the start, what was changed since; all of it at once."""
+"""A broker's configuration: defaults, static settings and dynamic settings, combined."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from cordwood.runtime.network import Address
 
 Settings = Mapping[str, str]
 
-# By required key: what to set.
+# Required keys and what to set instead.
 _HINTS = {
     "controller.listener.names": " Name the listener on which controllers are reached, for example "
     "controller.listener.names=CONTROLLER."
@@ -43,14 +43,14 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Sourced:
-    """A value, and where it comes from."""
+    """A value and its source."""
 
     value: Value
     source: ConfigSource
 
 
 class BrokerConfig:
-    """Never changes: a change makes another one.
+    """Immutable: a change creates a new one.
 
     >>> config = BrokerConfig.from_layers(Layer("--set", {"node.id": "1", ...}))
     >>> config.integer("num.partitions")
@@ -60,22 +60,22 @@ class BrokerConfig:
     def __init__(
         self, static: Settings, dynamic_default: Settings | None = None, dynamic_broker: Settings | None = None
     ) -> None:
-        """Raises ConfigError where a value, or all of them together, cannot stand.
+        """Raises ConfigError if a value, or the combination of values, is invalid.
 
-        Dynamic settings that cannot stand by themselves are left out, as Kafka does: they are in `left_out`.
+        Invalid dynamic settings are ignored, as in Kafka: they are in `left_out`.
         """
         self.static = _with_both_ids(static)
         self.left_out: list[str] = []
         self.dynamic_default = self._usable(dynamic_default or {}, for_all=True)
         self.dynamic_broker = self._usable(dynamic_broker or {}, for_all=False)
-        # What was said, by whomever; a later layer takes the synonyms of its keys out.
+        # Set values by source; a later layer removes the synonyms of its keys.
         self.settings = overlaid(self.static, self.dynamic_default, self.dynamic_broker)
         self._values = _read_all(self.settings)
         check_broker(self)
 
     @classmethod
     def from_layers(cls, *layers: Layer) -> BrokerConfig:
-        """The static configuration, of layers of which the later wins; everything wrong with it is said at once."""
+        """Combines static layers, of which later ones take precedence; reports all errors at once."""
         problems = [problem for layer in layers for problem in _problems_of(layer)]
         static = overlaid(*(layer.settings for layer in layers))
         problems += [
@@ -98,13 +98,14 @@ class BrokerConfig:
         return config
 
     def with_dynamic(self, default: Settings, broker: Settings) -> BrokerConfig:
-        """With what was set for all brokers and for this one in place of what was set before."""
+        """Returns the configuration with these dynamic settings, cluster-wide and for this broker, instead of the
+        previous ones."""
         return BrokerConfig(self.static, default, broker)
 
     # Reading
 
     def __getitem__(self, name: str) -> Value:
-        """The value that is in effect; of `log.retention.ms` and the like, only what that key itself says."""
+        """Returns the effective value; for `log.retention.ms` and the like, only that of the key itself."""
         return self._values[name] if name in self._values else (BROKER.get(name) or BROKER_QUOTAS[name]).default
 
     def integer(self, name: str) -> int:
@@ -128,7 +129,7 @@ class BrokerConfig:
         return value
 
     def items(self, name: str) -> tuple[str, ...]:
-        """A list; an empty one where nothing was said."""
+        """Returns a list; empty if it is not set."""
         value = self[name]
         assert isinstance(value, tuple) or value is None, name
         return value or ()
@@ -161,7 +162,7 @@ class BrokerConfig:
             (self.static, ConfigSource.STATIC_BROKER_CONFIG),
         )
 
-    # What follows from several keys
+    # Derived values
 
     @property
     def node_id(self) -> int:
@@ -178,18 +179,18 @@ class BrokerConfig:
 
     @property
     def stands_alone(self) -> bool:
-        """True if the node is a cluster of its own: it has both roles, and no other controller is named."""
+        """True if the node is a cluster by itself: it has both roles, and no other controller is named."""
         reached_at = [Address(end.host or "localhost", end.port) for end in self.listeners.advertised_controllers]
         return {"broker", "controller"} <= set(self.items("process.roles")) and self.quorum.names_only(
             self.node_id, reached_at
         )
 
     def fallback(self, definition: Definition) -> Value:
-        """The value of a topic's or group's key that the topic or group does not set itself."""
+        """Returns the value of a topic's or group's key that the topic or group does not set itself."""
         for synonym in definition.broker_synonyms:
             value = self[synonym.name]
             if value is not None:
-                # A flag is an int to Python; it has no units.
+                # A bool is an int in Python, but has no units.
                 return value * synonym.multiply_by if isinstance(value, int) and synonym.multiply_by != 1 else value
         return definition.default
 
@@ -257,7 +258,7 @@ class BrokerConfig:
 
 
 def overlaid(*layers: Settings) -> dict[str, str]:
-    """Layers on top of each other. What a later one says replaces synonyms too, even those that would win over it."""
+    """Merges layers. A later layer also replaces synonyms, even those that would take precedence over it."""
     settings: dict[str, str] = {}
     for layer in layers:
         for name in layer:
@@ -268,7 +269,7 @@ def overlaid(*layers: Settings) -> dict[str, str]:
 
 
 def describe_problem(definition: Definition, text: str, error: ConfigError, origin: str) -> str:
-    """For a person: what is wrong, where it was said, and what would be right."""
+    """Describes for a person what is wrong, where it was set, and what would be right."""
     shown = "[hidden]" if definition.sensitive else text
     reason = error.reason if isinstance(error, InvalidValue) else error.message
     return f"{origin}: {definition.name}={shown}: {reason.rstrip('.')} (allowed: {definition.allowed})"
@@ -292,7 +293,7 @@ def _problems_of(layer: Layer) -> Iterable[str]:
 
 
 def _broken_promises(static: Settings, layers: Iterable[Layer]) -> Iterable[str]:
-    """Of what is in effect: what a later layer takes back is no promise."""
+    """Checks effective values only: a setting that a later layer overrides promises nothing."""
     origins = {name: layer.origin for layer in layers for name in layer.settings}
     for name, text in static.items():
         promise = broken_promise(name, text)
@@ -303,7 +304,8 @@ def _broken_promises(static: Settings, layers: Iterable[Layer]) -> Iterable[str]
 
 
 def _dynamic_problem(name: str, value: str, *, for_all: bool) -> str | None:
-    """Why a stored setting is not gone by. Unknown ones are kept: they are described, and nothing goes by them."""
+    """Returns the reason why a stored setting is ignored. Unknown ones are kept: they are described, but have no
+    effect."""
     if is_never_dynamic(name):
         return f"{name} cannot be changed while a node runs"
     if needs_listener_prefix(name):
@@ -326,7 +328,7 @@ def _read_all(settings: Settings) -> dict[str, Value]:
 
 
 def _with_both_ids(static: Settings) -> Settings:
-    """`node.id` and `broker.id` are one thing."""
+    """Treats `node.id` and `broker.id` as one setting."""
     ids = {"node.id": static.get("node.id"), "broker.id": static.get("broker.id")}
     either = ids["node.id"] or ids["broker.id"]
     if either is None:
@@ -334,5 +336,5 @@ def _with_both_ids(static: Settings) -> Settings:
     return {**static, **{name: value or either for name, value in ids.items()}}
 
 
-# Set while a broker runs, never before.
+# Set only while a broker runs, never statically.
 _DYNAMIC_ONLY = frozenset(BROKER_QUOTAS)

@@ -1,4 +1,4 @@
-"""A subscription to clients' metrics (KIP-714): what clients it is for, what they push, and how often."""
+"""A subscription to client metrics (KIP-714): which clients, which metrics, and how often."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MATCHED = frozenset(
 
 
 def check_client_metrics(settings: Settings) -> None:
-    """Raises ConfigError, in Kafka's words, unless a subscription may have these settings."""
+    """Raises ConfigError, with Kafka's message, unless a subscription may have these settings."""
     for name in settings:
         if name not in CLIENT_METRICS:
             raise ConfigError(f"Unknown client metrics configuration: {name}", ErrorCode.INVALID_REQUEST)
@@ -42,7 +42,7 @@ def check_client_metrics(settings: Settings) -> None:
 
 
 def parse_match(patterns: Sequence[str]) -> dict[str, re.Pattern[str]]:
-    """`client_id=regex` each. Java's and Python's expressions agree in what people write here."""
+    """Parses `client_id=regex` entries. Java's and Python's expressions agree in common usage."""
     compiled = {}
     for pattern in patterns:
         name, equals, expression = pattern.partition("=")

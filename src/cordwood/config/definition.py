@@ -1,4 +1,4 @@
-"""The properties of a configuration key: one `Definition` each, generated into `definitions/` from Kafka's facts."""
+"""Definitions of configuration keys, generated into `definitions/` from Kafka's facts."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class UpdateMode(Enum):
     """The scope in which a value can be changed while the node runs."""
 
     READ_ONLY = "read-only"
-    # For one broker only.
+    # For a single broker only.
     PER_BROKER = "per-broker"
-    # For one broker, or for all at once.
+    # For a single broker, or for all brokers at once.
     CLUSTER_WIDE = "cluster-wide"
     PER_TOPIC = "per-topic"
     PER_GROUP = "per-group"
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from: the names of Kafka's admin client, the numbers of DescribeConfigs."""
+    """Sources of a value: the names of Kafka's admin client, the numbers of DescribeConfigs."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC_CONFIG = 1
@@ -56,7 +56,8 @@ class ResourceType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """A broker's key that stands for a topic's or a group's, in a coarser unit where `multiply_by` is not 1."""
+    """A broker key that serves as the default of a topic's or group's key, in a coarser unit if `multiply_by` is not
+    1."""
 
     name: str
     multiply_by: int = 1
@@ -70,13 +71,13 @@ class Definition:
     valid: Validity | None = None
     importance: Importance = Importance.MEDIUM
     update: UpdateMode = UpdateMode.READ_ONLY
-    # Without a default: somebody has to say it.
+    # No default: the key is required.
     required: bool = False
-    # Known to Kafka's developers; described only when it is set.
+    # Internal to Kafka; described only when it is set.
     internal: bool = False
-    # Of a broker's key: all keys that say the same, itself among them, the one that wins first.
+    # For a broker's key: all its synonyms, including itself, in order of precedence.
     synonyms: tuple[str, ...] = ()
-    # Of a topic's or a group's key: the broker's keys that it falls back to, the one that wins first.
+    # For a topic's or group's key: the broker keys that it falls back to, in order of precedence.
     broker_synonyms: tuple[Synonym, ...] = ()
 
     @property
@@ -92,9 +93,9 @@ class Definition:
         return self.update is not UpdateMode.READ_ONLY
 
     def read(self, text: str) -> Value:
-        """The value that `text` spells, if it may stand; raises ConfigError."""
+        """Parses and validates `text`; raises ConfigError."""
         value = parse(self.name, text, self.type)
-        # Repeated entries are dropped where Kafka is to refuse them one day (KIP-1161).
+        # Repeated entries are dropped; Kafka plans to refuse them (KIP-1161).
         if isinstance(self.valid, Distinct) and isinstance(value, tuple):
             value = tuple(dict.fromkeys(value))
         self.check(value)
@@ -106,7 +107,7 @@ class Definition:
 
     @property
     def allowed(self) -> str:
-        """In words, for messages and documentation."""
+        """Describes the allowed values, for messages and documentation."""
         kind = _TYPE_WORDS[self.type]
         return f"{kind}, {self.valid}" if self.valid is not None else kind
 
@@ -127,5 +128,5 @@ Definitions = Mapping[str, Definition]
 
 
 def index(*definitions: Definition) -> Definitions:
-    """By name, in their order, for reading only."""
+    """Indexes the definitions by name, preserving their order; read-only."""
     return MappingProxyType({definition.name: definition for definition in definitions})

@@ -1,7 +1,7 @@
 """The keys that Cordwood honours: the single source, from which docs/configuration.md is generated.
 
-Every key that Kafka knows is read and checked. Whoever makes a part go by a key moves it to WORKS here and runs
-tools/generate_configs.py.
+Every key that Kafka knows is parsed and validated. When a component starts to honour a key, move the key to WORKS here
+and run tools/generate_configs.py.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from cordwood.config.definitions.topic import TOPIC
 
 class Effect(Enum):
     WORKS = "works"
-    # The part that is to go by it is not built yet.
+    # The component that will honour it is not built yet.
     LATER = "not yet"
-    # There is nothing in Cordwood that it could be about.
+    # Does not apply to Cordwood.
     NEVER = "never"
-    # It promises protection that is not there: any value but Kafka's default is an error. See `protection`.
+    # Promises protection that is missing: any value but Kafka's default is an error. See `protection`.
     REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     effect: Effect
-    # What goes by the key, will do so, or why nothing will; of a key that is refused, what is missing.
+    # The component that honours the key, or will, or the reason why none does; for a refused key, what is missing.
     note: str
-    # Names, with `*` for any characters.
+    # Key names, with `*` as a wildcard.
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The keys of one kind of resource, and what is true of them: of the rules that match a key, the first."""
+    """The rules for the keys of one kind of resource; the first rule that matches a key applies."""
 
     title: str
     definitions: Definitions
@@ -50,7 +50,7 @@ class Section:
 
 
 _JVM = "Java's classes cannot be loaded into Cordwood"
-_THREADS = "one thread owns a broker: there is no such pool"
+_THREADS = "one thread owns a broker: there is no such thread pool"
 _TIERED = "there is no tiered storage"
 _KERBEROS = "there is no Kerberos"
 NO_SASL = "SASL is not supported yet: clients could connect without authenticating"
@@ -111,7 +111,7 @@ BROKER_SECTION = Section(
         Rule(Effect.WORKS, "the schema registry (docs/registry.md)", ("cordwood.registry.*",)),
         Rule(
             Effect.WORKS,
-            "a broker's session with the controller (docs/metadata.md)",
+            "the broker's session with the controller (docs/metadata.md)",
             (
                 "broker.heartbeat.interval.ms",
                 "broker.session.timeout.ms",
@@ -154,12 +154,12 @@ BROKER_SECTION = Section(
         ),
         Rule(
             Effect.NEVER,
-            "files are not allocated ahead: they grow as they are written",
+            "files are not preallocated",
             ("log.preallocate",),
         ),
         Rule(
             Effect.WORKS,
-            "the node's listeners, which do not change while it runs; SASL protocols are refused",
+            "the node's listeners, which are fixed at the start; SASL protocols are refused",
             (
                 "advertised.listeners",
                 "listener.security.protocol.map",
@@ -200,7 +200,7 @@ BROKER_SECTION = Section(
         Rule(Effect.WORKS, "connections to other nodes", ("request.timeout.ms", "socket.connection.*")),
         Rule(
             Effect.WORKS,
-            "connections; at this default, up to 32 that send in bulk have 2 MiB",
+            "connections; with this default, up to 32 bulk senders get 2 MiB",
             ("socket.receive.buffer.bytes",),
         ),
         Rule(
@@ -236,7 +236,7 @@ BROKER_SECTION = Section(
         ),
         Rule(
             Effect.WORKS,
-            "elections by time",
+            "periodic elections",
             (
                 "auto.leader.rebalance.enable",
                 "leader.imbalance.check.interval.seconds",
@@ -253,9 +253,7 @@ BROKER_SECTION = Section(
                 "metadata.max.*",
             ),
         ),
-        Rule(
-            Effect.WORKS, "versions of requests that Kafka does not take for stable", ("unstable.api.versions.enable",)
-        ),
+        Rule(Effect.WORKS, "request versions that Kafka considers unstable", ("unstable.api.versions.enable",)),
         Rule(Effect.WORKS, "the metadata quorum", ("controller.quorum.*",)),
         Rule(
             Effect.LATER,
@@ -297,7 +295,7 @@ BROKER_SECTION = Section(
         ),
         Rule(
             Effect.NEVER,
-            "operations that wait are woken by what they wait for; none are left behind to purge",
+            "pending operations are completed by events; there is no purgatory to purge",
             ("*.purgatory.purge.interval.requests",),
         ),
         Rule(Effect.NEVER, _JVM, ("group.share.persister.class.name",)),
@@ -305,19 +303,14 @@ BROKER_SECTION = Section(
         Rule(Effect.LATER, "streams groups", ("group.streams.*",)),
         Rule(
             Effect.NEVER,
-            "what a coordinator decides is written at once, and its buffers are not kept",
+            "coordinators write their decisions at once, without cached buffers",
             ("group.coordinator.append.linger.ms", "group.coordinator.cached.buffer.max.bytes"),
         ),
         Rule(Effect.WORKS, "groups and their offsets", ("group.*", "offset.metadata.max.bytes", "offsets.*")),
         Rule(
-            Effect.NEVER,
-            "whoever waits for a transaction to end is woken by its end",
-            ("add.partitions.to.txn.retry.backoff.ms",),
-        ),
-        Rule(
             Effect.WORKS,
             "transactions",
-            ("add.partitions.to.txn.retry.backoff.max.ms", "transaction.*", "transactional.id.expiration.ms"),
+            ("add.partitions.to.txn.retry.backoff.*", "transaction.*", "transactional.id.expiration.ms"),
         ),
         Rule(
             Effect.LATER,
@@ -329,7 +322,7 @@ BROKER_SECTION = Section(
                 "replication.quota.*",
             ),
         ),
-        Rule(Effect.LATER, "clients' metrics (KIP-714)", ("telemetry.max.bytes",)),
+        Rule(Effect.LATER, "client metrics (KIP-714)", ("telemetry.max.bytes",)),
         Rule(Effect.LATER, "ACLs", ("ssl.principal.mapping.rules",)),
         Rule(
             Effect.NEVER,
@@ -338,16 +331,16 @@ BROKER_SECTION = Section(
         ),
         Rule(
             Effect.NEVER,
-            "OpenSSL does TLS, with its own key handling and random numbers",
+            "TLS is implemented by OpenSSL, with its own key handling and random numbers",
             ("ssl.keymanager.algorithm", "ssl.secure.random.implementation"),
         ),
-        Rule(Effect.NEVER, "`ssl.enabled.protocols` decides", ("ssl.protocol",)),
+        Rule(Effect.NEVER, "use `ssl.enabled.protocols`", ("ssl.protocol",)),
         Rule(
             Effect.NEVER,
             "PEM files have no password of their own; `ssl.key.password` is the key's",
             ("ssl.keystore.password", "ssl.truststore.password"),
         ),
-        Rule(Effect.WORKS, "certificates that are replaced while the node runs", ("ssl.allow.*",)),
+        Rule(Effect.WORKS, "replacing certificates of a running node", ("ssl.allow.*",)),
         Rule(Effect.WORKS, "connections to other nodes", ("ssl.endpoint.identification.algorithm",)),
         Rule(Effect.NEVER, "Prometheus computes rates from counters", ("metrics.*",)),
         Rule(Effect.NEVER, _KERBEROS, ("sasl.kerberos.*",)),
@@ -381,7 +374,7 @@ SECTIONS = (
         (
             Rule(
                 Effect.WORKS,
-                "replicas that move between log directories",
+                "moving replicas between log directories",
                 ("replica.alter.log.dirs.io.max.bytes.per.second",),
             ),
             Rule(Effect.WORKS, "replication", ("*",)),
@@ -392,7 +385,7 @@ SECTIONS = (
         TOPIC,
         (
             Rule(Effect.NEVER, _TIERED, ("local.retention.*", "remote.*")),
-            Rule(Effect.NEVER, "files are not allocated ahead: they grow as they are written", ("preallocate",)),
+            Rule(Effect.NEVER, "files are not preallocated", ("preallocate",)),
             Rule(
                 Effect.WORKS,
                 "replication",
@@ -400,7 +393,7 @@ SECTIONS = (
             ),
             Rule(
                 Effect.WORKS,
-                "which replicas may lead, and how many have to be in sync",
+                "eligible leaders and acknowledgements",
                 ("min.insync.replicas", "unclean.leader.election.enable"),
             ),
             Rule(Effect.WORKS, "the topic's logs", ("*",)),
@@ -415,17 +408,17 @@ SECTIONS = (
             Rule(Effect.LATER, "streams groups", ("streams.*",)),
         ),
     ),
-    Section("Client metrics", CLIENT_METRICS, (Rule(Effect.LATER, "clients' metrics (KIP-714)", ("*",)),)),
+    Section("Client metrics", CLIENT_METRICS, (Rule(Effect.LATER, "client metrics (KIP-714)", ("*",)),)),
     Section("Quotas of users and clients", USER_AND_CLIENT_QUOTAS, (Rule(Effect.LATER, "quotas", ("*",)),)),
     Section("Quotas of addresses", IP_QUOTAS, (Rule(Effect.LATER, "quotas", ("*",)),)),
 )
 
 
 def effect_on_broker(name: str) -> Rule:
-    """For a node that tells its owner which of the keys that were set do nothing."""
+    """Returns the effect of a key, so that a node can report settings without effect."""
     return BROKER_SECTION.rule_of(name)
 
 
 def has_effect_on_listener(name: str) -> bool:
-    """Returns whether an effective key can be set for one listener, with its prefix."""
+    """True if an effective key can be set for one listener, with its prefix."""
     return name.startswith("ssl.") or name == "max.connections"

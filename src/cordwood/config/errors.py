@@ -8,9 +8,9 @@ from cordwood.wire.errors import ErrorCode
 
 
 class ConfigError(Exception):
-    """A configuration that does not hold; the message is Kafka's where Kafka has one.
+    """An invalid configuration; the message is Kafka's if Kafka has one.
 
-    `code` is what an API answers with it; for a broker's configuration Kafka answers INVALID_REQUEST whatever it is.
+    `code` is the error code in responses; for a broker's configuration Kafka always returns INVALID_REQUEST.
     """
 
     def __init__(self, message: str, code: ErrorCode = ErrorCode.INVALID_CONFIG) -> None:
@@ -35,7 +35,7 @@ class UnknownKey(ConfigError):
 
 
 class BadConfiguration(ConfigError):
-    """Everything that keeps a node from starting, at once: a line for each."""
+    """All reasons why a node cannot start, one per line."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))

@@ -1,4 +1,4 @@
-"""A group's configuration: what was set for it, over what its broker says for all groups."""
+"""A group's configuration: its own settings over the broker's defaults."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cordwood.config.validation.values import Value
 
 
 def group_values(broker: BrokerConfig, settings: Settings) -> dict[str, Value]:
-    """Every key of a group and its value in effect. Raises ConfigError where a setting cannot stand."""
+    """Returns every key of a group with its effective value. Raises ConfigError for an invalid setting."""
     return {
         name: definition.read(settings[name]) if name in settings else broker.fallback(definition)
         for name, definition in GROUP.items()
@@ -17,7 +17,7 @@ def group_values(broker: BrokerConfig, settings: Settings) -> dict[str, Value]:
 
 
 def check_group(broker: BrokerConfig, settings: Settings) -> None:
-    """Raises ConfigError, in Kafka's words, unless a group may have these settings."""
+    """Raises ConfigError, with Kafka's message, unless a group may have these settings."""
     for name in settings:
         if name not in GROUP:
             raise ConfigError(f"Unknown group config name: {name}")
@@ -38,7 +38,7 @@ def check_group(broker: BrokerConfig, settings: Settings) -> None:
             raise ConfigError(f"{session} must be greater than {heartbeat}")
 
 
-# Those for which the broker has a smallest and a largest value.
+# Keys for which the broker sets a minimum and a maximum.
 _LIMITED = (
     "consumer.heartbeat.interval.ms",
     "consumer.session.timeout.ms",

@@ -1,4 +1,4 @@
-"""A broker's keys: their definition by name, with or without a listener's prefix, and their synonyms."""
+"""A broker's keys: definitions by name, with or without a listener's prefix, and synonyms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cordwood.config.definitions.broker import BROKER, BROKER_QUOTAS, LISTENER_P
 
 LISTENER_PREFIX = "listener.name."
 
-# Written with a SASL mechanism between the listener's name and the key: listener.name.inner.plain.sasl.jaas.config.
+# These have a SASL mechanism between the listener's name and the key: listener.name.inner.plain.sasl.jaas.config.
 _MECHANISM_KEYS = (
     "sasl.jaas.config",
     "sasl.login.callback.handler.class",
@@ -19,13 +19,13 @@ _MECHANISM_KEYS = (
 )
 # Keys of a listener that may be changed for all brokers at once.
 _CLUSTER_LEVEL = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
-# Kafka opens and closes listeners while it runs; here they are what they were at the start.
+# Kafka opens and closes listeners while it runs; here they are fixed at the start.
 _AT_START_ONLY = frozenset({"advertised.listeners", "listener.security.protocol.map", "listeners"})
 _PREFIXED = re.compile(r"listener\.name\.[^.]*\.(.*)", re.DOTALL)
 
 
 def definition_of(name: str) -> Definition | None:
-    """A listener's key has the definition of the key after its prefix."""
+    """Returns the definition of a key; a listener's key has that of the key after its prefix."""
     if definition := BROKER.get(name) or BROKER_QUOTAS.get(name):
         return definition
     base = base_of(name)
@@ -33,7 +33,7 @@ def definition_of(name: str) -> Definition | None:
 
 
 def base_of(name: str) -> str | None:
-    """The key that a listener's prefix (and mechanism) stands before; None without a prefix."""
+    """Returns the key after a listener's prefix (and mechanism); None without a prefix."""
     prefixed = _PREFIXED.fullmatch(name)
     if prefixed is None:
         return None
@@ -42,12 +42,12 @@ def base_of(name: str) -> str | None:
 
 
 def listener_of(name: str) -> str | None:
-    """The listener whose prefix a key has, in upper case; None without a prefix."""
+    """Returns the listener in a key's prefix, in upper case; None without a prefix."""
     return name.split(".")[2].upper() if _PREFIXED.fullmatch(name) else None
 
 
 def synonyms_of(name: str) -> tuple[str, ...]:
-    """All keys that say the same, the one that wins first; a listener's key before the one for all listeners."""
+    """Returns all synonyms in order of precedence; a listener's key before the one for all listeners."""
     base = base_of(name)
     if base is not None:
         return (name, base)
@@ -56,7 +56,7 @@ def synonyms_of(name: str) -> tuple[str, ...]:
 
 
 def is_read_only(name: str) -> bool:
-    """True if it can be set only before the start. Kafka also reports a listener's keys so, although they can be
+    """True if the key can be set only before the start. Kafka also reports a listener's keys so, although they can be
     changed."""
     definition = BROKER.get(name)
     return name not in BROKER_QUOTAS and (definition is None or not definition.dynamic)
@@ -71,7 +71,7 @@ def needs_listener_prefix(name: str) -> bool:
 
 
 def is_per_broker(name: str) -> bool:
-    """True if it cannot be changed for all brokers at once."""
+    """True if the key cannot be changed for all brokers at once."""
     prefixed = _PREFIXED.fullmatch(name)
     if prefixed:
         return prefixed[1] not in _CLUSTER_LEVEL

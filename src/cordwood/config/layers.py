@@ -1,4 +1,4 @@
-"""Where a broker's static configuration is said: a file, the environment, the command line; the later wins."""
+"""Layers of a broker's static configuration: a file, the environment, the command line; later ones take precedence."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cordwood.config.keys import LISTENER_PREFIX
 from cordwood.config.properties import BadProperties, parse_properties
 
 ENVIRONMENT_PREFIX = "CORDWOOD_"
-# What a Spark session tells the processes that it starts; a node that is started beside it inherits it.
+# Set by a Spark session for its child processes, and inherited by a node that is started from one.
 _SPARKS_PREFIX = "CORDWOOD_SPARK_"
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    # As a message names it: "server.properties", "the environment", "--set".
+    # The name in messages: "server.properties", "the environment", "--set".
     origin: str
     settings: Mapping[str, str]
 
@@ -30,10 +30,11 @@ def file_layer(text: str, origin: str) -> Layer:
 
 
 def environment_layer(environment: Mapping[str, str], ignore: Collection[str] = ()) -> Layer:
-    """`CORDWOOD_` and the key in upper case, with `_` for each dot: CORDWOOD_LOG_RETENTION_MS is log.retention.ms.
+    """Reads `CORDWOOD_` and the key in upper case, with `_` for each dot: CORDWOOD_LOG_RETENTION_MS is
+    log.retention.ms.
 
-    For one listener: CORDWOOD_LISTENER_NAME_<LISTENER>_<KEY>. Keys of a SASL mechanism cannot be said here.
-    `ignore` are variables with that prefix that mean something else.
+    For one listener: CORDWOOD_LISTENER_NAME_<LISTENER>_<KEY>. Keys of a SASL mechanism have no variable. `ignore` are
+    variables with that prefix that mean something else.
     """
     named = {name for name in environment if name.startswith(ENVIRONMENT_PREFIX)}
     variables = {name for name in named if not name.startswith(_SPARKS_PREFIX)} - set(ignore)
@@ -41,7 +42,7 @@ def environment_layer(environment: Mapping[str, str], ignore: Collection[str] = 
 
 
 def command_line_layer(assignments: Iterable[str]) -> Layer:
-    """`name=value` each; the last of a name counts."""
+    """Parses `name=value` items; the last one for a name counts."""
     settings = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
@@ -64,7 +65,7 @@ def _key_of(variable: str) -> str:
     listener_prefix = variable_of(LISTENER_PREFIX)
     if variable.startswith(listener_prefix):
         rest = variable.removeprefix(listener_prefix)
-        # Listeners' names and keys both have underscores: the longest key that it ends with is meant.
+        # Names of listeners and keys may contain underscores: the longest key that matches the end is used.
         for cut in range(1, len(rest)):
             if rest[cut] == "_" and (key := _KEYS.get(ENVIRONMENT_PREFIX + rest[cut + 1 :])):
                 return f"{LISTENER_PREFIX}{rest[:cut].lower()}.{key}"

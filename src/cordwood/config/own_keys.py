@@ -1,6 +1,6 @@
-"""Keys of a broker that Kafka doesn't have. Their names begin with `cordwood.`, which none of Kafka's ever will.
+"""Broker keys that Kafka doesn't have. Their names begin with `cordwood.`, which Kafka will never use.
 
-They are internal in Kafka's sense: DescribeConfigs tells them only once they are set, and so answers as Kafka does.
+They are internal in Kafka's sense: DescribeConfigs reports them only once they are set, so its responses match Kafka's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The syntax of java.util.Properties, which server.properties and meta.properties are written in."""
+"""The syntax of java.util.Properties, used in server.properties and meta.properties."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 
 class BadProperties(ValueError):
-    """A `\\u` without four hex digits after it: the only thing that Java refuses."""
+    """A `\\u` without four hex digits: the only thing that Java refuses."""
 
 
 def parse_properties(text: str) -> dict[str, str]:

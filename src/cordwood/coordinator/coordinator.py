@@ -1,7 +1,8 @@
-"""All shards of one coordinator on this broker: loaded when it comes to lead their partitions, dropped when it ceases.
+"""All shards of one coordinator on this broker: loaded when the broker becomes leader of their partitions, dropped when
+it ceases to be.
 
-shard = coordinator.shard("orders-service")     # Refusal while it is loading, or is another broker's
-result = shard.decide(...)
+shard = coordinator.shard("orders-service") # Refusal while it is loading, or is another broker's result =
+shard.decide(...)
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=LoadedState)
 
-# Ids are hashed as Java does it, in microseconds; a client asks for the same one again and again.
+# Ids are hashed as Java does it, in microseconds; a client sends the same one again and again.
 _REMEMBERED_IDS = 10_000
 _partition_for_id = lru_cache(_REMEMBERED_IDS)(partition_for_id)
 
@@ -53,7 +54,7 @@ class Coordinator(Generic[S]):
         codec: Callable[[], Codec] = lambda: Codec.NONE,
         performer: Performer[S] | None = None,
     ) -> None:
-        # Whose record types they are: "group", "transaction".
+        # Selects the record types: "group", "transaction".
         self.kind = kind
         self.topic = topic
         self.partition_count = partition_count
@@ -65,15 +66,15 @@ class Coordinator(Generic[S]):
         self._codec = codec
         self._performer = performer
         self._shards: dict[int, Shard[S]] = {}
-        # Of those that are loaded or being loaded: their partitions.
+        # Partitions of the shards that are loaded or being loaded.
         self._partitions: dict[int, Partition] = {}
         self._loading: dict[int, asyncio.Task[None]] = {}
         self._loading_states: dict[int, S] = {}
 
-    # Whom to ask
+    # Look-ups
 
     def index_of(self, key: str) -> int:
-        """The partition of a group or a transactional id."""
+        """Returns the partition of a group or a transactional id."""
         return _partition_for_id(key, self.partition_count())
 
     def shard(self, key: str) -> Shard[S]:
@@ -89,12 +90,12 @@ class Coordinator(Generic[S]):
 
     @property
     def shards(self) -> Iterator[Shard[S]]:
-        """Those that are loaded."""
+        """The loaded shards."""
         return iter(list(self._shards.values()))
 
     @property
     def states(self) -> list[S]:
-        """Of those that are loaded, and of those that are being loaded as far as they are."""
+        """The states of the loaded shards, and those of loading shards as far as they are replayed."""
         return [*(shard.state for shard in self._shards.values()), *self._loading_states.values()]
 
     @property
@@ -106,7 +107,7 @@ class Coordinator(Generic[S]):
     def end_transaction(
         self, index: int, producer: ProducerIdAndEpoch, coordinator_epoch: int, *, commit: bool
     ) -> Promise[None] | None:
-        """Writes the marker that ends a producer's transaction in a shard's partition, and lets the state know."""
+        """Writes the marker that ends a producer's transaction to a shard's partition, and updates the state."""
         shard = self.shard_at(index)
         log = shard.log
         assert isinstance(log, PartitionLog)
@@ -118,7 +119,7 @@ class Coordinator(Generic[S]):
     # Following the metadata
 
     def start(self) -> None:
-        """At a start: whatever this broker leads by now."""
+        """Loads the shards of all partitions that this broker leads at its start."""
         for partition in self._replicas:
             if partition.topic == self.topic:
                 self._follow(partition.index)
@@ -138,13 +139,13 @@ class Coordinator(Generic[S]):
             self._partitions[index] = partition
             state = self._new_state(index)
             if partition.log.end_offset == partition.log.start_offset:
-                # Nothing to load, as after its creation: whoever asked for it need not come again.
+                # The partition is empty, as after its creation: serve at once, so that the client needs no retry.
                 state.loaded()
                 self._begin(partition, state)
             else:
                 self._loading_states[index] = state
                 self._loading[index] = asyncio.get_running_loop().create_task(self._load(partition, state))
-        # Elected anew without having been away, it knows everything.
+        # Re-elected without having lost the leadership: the shard is up to date.
 
     async def _load(self, partition: Partition, state: S) -> None:
         index, name = partition.index, f"{self.topic}-{partition.index}"
@@ -184,6 +185,6 @@ class Coordinator(Generic[S]):
             shard.close(Refusal(ErrorCode.NOT_COORDINATOR, why))
 
     def stop(self) -> None:
-        """At a stop: nothing is decided any more."""
+        """Drops all shards, so that no more decisions are made."""
         for index in [*self._loading, *self._shards]:
             self._drop(index, "the node stops")

@@ -18,5 +18,5 @@ _TOLD = {
 
 
 def coordinator_error(error: ErrorCode) -> ErrorCode:
-    """Errors of the shard's partition in the words of a coordinator; others as they are."""
+    """Translates errors of the shard's partition to a coordinator's error codes; leaves others unchanged."""
     return _TOLD.get(error, error)

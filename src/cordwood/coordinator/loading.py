@@ -1,6 +1,6 @@
-"""Loading a shard: its partition's log, read from the disk and replayed into a fresh state.
+"""Loads a shard: reads its partition's log from disk and replays it into a fresh state.
 
-It goes in slices, so that the broker serves others meanwhile, and a long one says how far it is.
+It works in slices, so that the broker stays responsive, and logs the progress of a long load.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from cordwood.wire.records import decode_batch
 
 _log = logging.getLogger(__name__)
 
-# Of some 10 µs each: how many are replayed before others have their turn.
+# Records (some 10 µs each) to replay before other work has a turn.
 _RECORDS_PER_SLICE = 200
 _PROGRESS_S = 5.0
 
 
 class LoadedState(State, Protocol):
     def replay_end_txn(self, producer_id: int, *, commit: bool) -> None:
-        """The transaction of a producer has ended here: what it wrote counts, or does not."""
+        """Ends a producer's transaction: its writes take effect or are dropped."""
 
     def loaded(self) -> None:
-        """Everything is replayed."""
+        """Called after everything is replayed."""
 
 
 async def load(
     coordinator: str, name: str, log: Log, state: LoadedState, clock: Clock, *, read_bytes: int = 1 << 20
 ) -> int:
-    """Replays all of a log; how many records there were. `coordinator` says whose record types they are; so much is
-    read at a time, or one batch that is larger."""
+    """Replays all of a log and returns the number of records. `coordinator` selects the record types. Reads this many
+    bytes at a time, or one larger batch."""
     loading = _Loading(coordinator, name, state)
     began = told = clock.monotonic()
     since_slice = 0
@@ -82,7 +82,7 @@ class _Loading:
             return
         producer_id = header.producer_id if header.is_transactional else -1
         kind, replay = self._kind, self._state.replay
-        # Some 5 µs a record, of a million: hence the few calls.
+        # About 5 µs per record, for millions of records: hence few calls.
         for record in records:
             key_bytes, value_bytes = record.key, record.value
             if key_bytes is None:
@@ -96,7 +96,7 @@ class _Loading:
                     value, version = decode_coordinator_value(kind, type(key).record_type, value_bytes)
                     decoded = CoordinatorRecord(key, value, version)
             except DecodeError as error:
-                # Of a later release, perhaps.
+                # Probably from a later release.
                 _log.warning(
                     "Skipping a record of %s at offset %d of an unknown type: %s", self._name, record.offset, error
                 )

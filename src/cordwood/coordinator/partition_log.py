@@ -1,4 +1,4 @@
-"""The log of a coordinator's shard: one partition of its topic, as long as this broker leads it."""
+"""The log of a coordinator's shard: one partition of its topic, while this broker leads it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.frames import encode_coordinator_key, encode_coordinator_value
 from cordwood.wire.records import encode_batch
 
-# A coordinator does not count what it writes, and Kafka says so with zero.
+# A coordinator's batches have no sequence; Kafka writes zero.
 _BASE_SEQUENCE = 0
 
 
@@ -40,7 +40,7 @@ class PartitionLog:
 
     @property
     def leader_epoch(self) -> int:
-        """The epoch of the coordinator that writes here."""
+        """The coordinator's epoch: the leader epoch of its partition."""
         return self.partition.state.leader_epoch
 
     @property
@@ -85,7 +85,7 @@ class PartitionLog:
         return self._append(batch, now_ms)
 
     def append_marker(self, producer: ProducerIdAndEpoch, coordinator_epoch: int, *, commit: bool) -> None:
-        """The marker that ends a producer's transaction here."""
+        """Appends the marker that ends a producer's transaction in this partition."""
         now_ms = self._clock.now_ms()
         marker = end_txn_marker(
             0, now_ms, producer.producer_id, producer.producer_epoch, commit, coordinator_epoch, leader_epoch=-1
@@ -96,7 +96,7 @@ class PartitionLog:
         try:
             appended = self.partition.append(batch, ACKS_ALL, now_ms, AppendOrigin.COORDINATOR)
         except DiskError as error:
-            # Not now: others hear of it, of other partitions of the disk, and may have something to decide here.
+            # Deferred: the callbacks concern other partitions too, and may make decisions here.
             asyncio.get_running_loop().call_soon(self._disk_failed, error)
             raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return appended.first_offset

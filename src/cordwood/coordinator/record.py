@@ -8,7 +8,7 @@ from cordwood.wire.schema import CoordinatorKey, CoordinatorValue
 
 
 class CoordinatorRecord(NamedTuple):
-    """`value` None is a tombstone. `version` is the value's."""
+    """A `value` of None is a tombstone. `version` is the value's."""
 
     key: CoordinatorKey
     value: CoordinatorValue | None

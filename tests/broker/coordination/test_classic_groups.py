@@ -96,7 +96,7 @@ def test_a_member_joins_syncs_lives_and_leaves_in_every_version(api: type[Reques
 
 
 @pytest.mark.parametrize("version", list(JoinGroupRequest.stable_versions))
-def test_a_join_that_is_refused_can_be_told_in_every_version(version: int) -> None:
+def test_a_refused_join_is_encodable_in_every_version(version: int) -> None:
     async def test(node: SimulatedNode) -> None:
         channel = await _client(node)
         refused = await _join(channel, version, member_id="nobody")
@@ -106,7 +106,7 @@ def test_a_join_that_is_refused_can_be_told_in_every_version(version: int) -> No
 
 
 @pytest.mark.parametrize("version", [0, 4, 9])
-def test_a_join_that_waits_and_is_refused_in_the_end_can_be_told_in_every_version(version: int) -> None:
+def test_a_join_refused_after_a_wait_is_encodable_in_every_version(version: int) -> None:
     async def test(node: SimulatedNode) -> None:
         first, second = await _client(node), await _client(node)
         member_id = (await _join(first)).member_id
@@ -179,7 +179,7 @@ def test_heartbeats_are_taken_for_granted_while_groups_are_loaded() -> None:
     simulate(test, **_SETTINGS)
 
 
-def test_what_a_member_sends_behind_its_join_is_served_after_it() -> None:
+def test_requests_behind_a_pending_join_wait_for_it() -> None:
     """As in Kafka; a member that closes while it joins is told of its join first."""
 
     async def test(node: SimulatedNode) -> None:

@@ -150,7 +150,7 @@ class Groups:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(ACTIONS, max_size=30))
-def test_members_hear_what_they_would_hear_the_general_way(actions: list[tuple[str, str]]) -> None:
+def test_the_fast_path_returns_the_general_paths_response(actions: list[tuple[str, str]]) -> None:
     # Quiet first, so that something is known.
     actions = [("join", "a"), ("beat", "a"), ("beat", "a"), *actions]
     assert heard_after(actions, short_way=True) == heard_after(actions, short_way=False)
@@ -176,7 +176,7 @@ def heard_after(actions: list[tuple[str, str]], *, short_way: bool) -> list[byte
 
 
 @pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER])
-def test_a_heartbeat_like_the_one_before_goes_the_short_way_and_keeps_the_member_alive(protocol: str) -> None:
+def test_a_repeated_heartbeat_takes_the_fast_path_and_keeps_the_member_alive(protocol: str) -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create(TOPIC)
         channel = await node.connect()
@@ -203,7 +203,7 @@ def test_a_heartbeat_like_the_one_before_goes_the_short_way_and_keeps_the_member
     simulate(test, **SETTINGS)
 
 
-def test_a_member_whose_group_begins_to_rebalance_is_told_so() -> None:
+def test_a_rebalance_is_reported_to_members() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create(TOPIC)
         channel = await node.connect()
@@ -256,7 +256,7 @@ def test_a_connection_is_patient_while_nothing_but_quiet_heartbeats_come() -> No
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(["alice", "bob", "refuse nobody", "refuse alice", "refuse bob"]), max_size=30))
-def test_no_client_profits_from_what_another_one_may_do(actions: list[str]) -> None:
+def test_clients_do_not_share_permissions(actions: list[str]) -> None:
     actions = ["alice", "alice", *actions]
     assert told_each(actions, short_way=True) == told_each(actions, short_way=False)
 

@@ -64,7 +64,7 @@ def test_too_few_brokers_for_the_coordinators_topic_are_no_reason_for_fewer_repl
     )
 
 
-def test_producers_are_told_to_come_again_while_no_controller_gives_ids() -> None:
+def test_producers_must_retry_while_no_controller_assigns_ids() -> None:
     async def test(cluster: ThreeBrokers) -> None:
         [controller] = cluster.controllers.values()
         controller.kill()

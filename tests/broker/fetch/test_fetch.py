@@ -47,7 +47,7 @@ async def restarted(node: SimulatedNode) -> tuple[SimulatedNode, Channel]:
 # Leader epochs
 
 
-def test_who_believes_in_an_epoch_that_is_over_is_told_the_leader() -> None:
+def test_a_candidate_of_an_old_epoch_learns_the_leader() -> None:
     async def test(node: SimulatedNode) -> None:
         topic_id = await node.create("t")
         node, channel = await restarted(node)
@@ -64,7 +64,7 @@ def test_who_believes_in_an_epoch_that_is_over_is_told_the_leader() -> None:
     simulate(test)
 
 
-def test_who_knows_a_later_epoch_than_we_do_is_told_to_wait() -> None:
+def test_a_client_with_a_newer_epoch_must_wait() -> None:
     async def test(node: SimulatedNode) -> None:
         topic_id = await node.create("t")
         channel = await node.connect()
@@ -76,7 +76,7 @@ def test_who_knows_a_later_epoch_than_we_do_is_told_to_wait() -> None:
     simulate(test)
 
 
-def test_before_the_leader_could_be_told_it_is_not() -> None:
+def test_before_the_report_reaches_the_leader_it_is_not() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t")
         _, channel = await restarted(node)
@@ -99,9 +99,7 @@ async def with_two_epochs(node: SimulatedNode) -> tuple[Channel, int]:
     ("last_epoch", "offset", "parts_at"),
     [(0, 3, None), (0, 2, None), (0, 4, (0, 3)), (1, 3, (0, 3)), (2, 5, None), (2, 3, None)],
 )
-def test_a_fetcher_is_told_where_its_log_parts_from_ours(
-    last_epoch: int, offset: int, parts_at: tuple[int, int] | None
-) -> None:
+def test_a_fetcher_learns_the_diverging_epoch(last_epoch: int, offset: int, parts_at: tuple[int, int] | None) -> None:
     async def test(node: SimulatedNode) -> None:
         channel, epoch = await with_two_epochs(node)
         assert epoch == 2
@@ -116,7 +114,7 @@ def test_a_fetcher_is_told_where_its_log_parts_from_ours(
 
 
 @pytest.mark.parametrize(("epoch", "end"), [(0, (0, 3)), (1, (0, 3)), (2, (2, 5)), (3, (-1, -1))])
-def test_it_is_told_where_an_epoch_ends(epoch: int, end: tuple[int, int]) -> None:
+def test_the_end_of_an_epoch_is_reported(epoch: int, end: tuple[int, int]) -> None:
     async def test(node: SimulatedNode) -> None:
         channel, _ = await with_two_epochs(node)
         asked = OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
@@ -142,7 +140,7 @@ def test_an_epoch_in_which_nothing_was_written_is_known() -> None:
 # What is wrong on this side
 
 
-def test_damage_is_told_to_who_reads_it() -> None:
+def test_readers_of_damaged_data_get_an_error() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t")
         channel = await node.connect()
@@ -158,7 +156,7 @@ def test_damage_is_told_to_who_reads_it() -> None:
 
 
 @pytest.mark.parametrize(("version", "error"), [(5, "NOT_LEADER_OR_FOLLOWER"), (6, "KAFKA_STORAGE_ERROR")])
-def test_a_disk_that_fails_is_told_in_words_that_the_version_has(version: int, error: str) -> None:
+def test_a_disk_failure_uses_an_error_that_the_version_knows(version: int, error: str) -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t")
         channel = await node.connect()

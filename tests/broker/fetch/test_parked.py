@@ -58,7 +58,7 @@ def size(answer: PartitionData) -> int:
 # When it is answered
 
 
-def test_it_waits_as_long_as_it_was_told_to() -> None:
+def test_it_waits_for_the_given_time() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t")
         waiting = await park(node, fetch({("t", 0): 0}, max_wait_ms=7000))
@@ -113,7 +113,7 @@ def test_the_bytes_of_all_its_partitions_count() -> None:
     simulate(test)
 
 
-def test_what_is_there_when_it_is_parked_counts() -> None:
+def test_data_available_when_a_fetch_is_parked_counts() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t")
         await write(node, "t", "a")
@@ -170,7 +170,7 @@ def test_a_reader_of_committed_data_waits_for_the_end_of_a_transaction() -> None
     simulate(test)
 
 
-def test_it_is_not_answered_with_what_is_not_yet_flushed() -> None:
+def test_responses_wait_for_the_flush() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t", 1, {"flush.messages": "1"})
         waiting = await park(node, fetch({("t", 0): 0}, max_wait_ms=WAIT_MS))
@@ -188,7 +188,7 @@ def test_it_is_not_answered_with_what_is_not_yet_flushed() -> None:
 # Errors
 
 
-def test_it_is_told_at_once_that_its_topic_is_deleted() -> None:
+def test_a_waiting_fetch_fails_at_once_when_its_topic_is_deleted() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t")
         await node.create("u")
@@ -201,7 +201,7 @@ def test_it_is_told_at_once_that_its_topic_is_deleted() -> None:
     simulate(test)
 
 
-def test_it_is_told_at_once_that_its_disk_has_failed() -> None:
+def test_a_waiting_fetch_fails_at_once_when_its_disk_fails() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t")
         waiting = await park(node, fetch({("t", 0): 0}, max_wait_ms=WAIT_MS))
@@ -291,7 +291,7 @@ def test_a_request_behind_it_waits_for_its_turn() -> None:
     simulate(test)
 
 
-def test_a_session_goes_on_after_a_fetch_that_waited() -> None:
+def test_a_session_continues_after_a_parked_fetch() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t", 2)
         channel = await node.connect()

@@ -78,7 +78,7 @@ WANTED = st.builds(
     st.sampled_from([READ_UNCOMMITTED, READ_COMMITTED]),
     st.booleans(),
 )
-def test_the_quick_ways_agree_with_what_is_read(
+def test_the_fast_checks_agree_with_the_read(
     writes: list[tuple[int, str]], wanted: list[Wanted], isolation_level: int, only_news: bool
 ) -> None:
     async def test(node: SimulatedNode) -> None:
@@ -120,7 +120,7 @@ def test_the_quick_ways_agree_with_what_is_read(
     st.booleans(),
     st.booleans(),
 )
-def test_the_quick_ways_agree_with_what_a_follower_is_sent(
+def test_the_fast_checks_agree_with_a_followers_response(
     writes: list[tuple[int, str]], wanted: list[Wanted], told_start_offset: int, is_throttled: bool, is_in_sync: bool
 ) -> None:
     async def test(node: SimulatedNode) -> None:

@@ -90,7 +90,7 @@ def leading(cluster: Cluster, index: int) -> Partition:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_session_that_rests_partitions_is_told_what_one_is_that_looks_at_all(seed: int) -> None:
+def test_a_session_with_resting_partitions_returns_the_same_as_a_full_scan(seed: int) -> None:
     async def test(cluster: Cluster) -> None:
         random = SeededRandom(seed)
         topic_id = await cluster.create("t", [(LEADER, FOLLOWER, 3)] * PARTITIONS)

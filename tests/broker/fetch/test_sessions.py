@@ -82,7 +82,7 @@ def told(conclusion: Conclusion) -> list[int]:
 # What is told
 
 
-def test_a_fetch_without_a_session_is_told_everything_and_leaves_nothing() -> None:
+def test_a_fetch_without_a_session_gets_everything_and_creates_none() -> None:
     sessions = sessions_of()
     fetching = sessions.begin(NO_SESSION, FINAL_EPOCH, False, wanted(0, 1), (), 0)
     assert not isinstance(fetching, ErrorCode)
@@ -92,7 +92,7 @@ def test_a_fetch_without_a_session_is_told_everything_and_leaves_nothing() -> No
     assert len(sessions) == 0
 
 
-def test_the_first_fetch_of_a_session_is_told_everything() -> None:
+def test_the_first_fetch_of_a_session_returns_everything() -> None:
     client = Client(sessions_of())
     assert told(client.fetch(wanted(0, 1))) == [0, 1]
     assert client.session_id > 0
@@ -100,7 +100,7 @@ def test_the_first_fetch_of_a_session_is_told_everything() -> None:
     assert client.sessions.partitions == 2
 
 
-def test_later_fetches_are_told_only_what_has_changed() -> None:
+def test_later_fetches_return_only_changes() -> None:
     client = Client(sessions_of())
     client.fetch(wanted(0, 1, 2, 3))
     assert told(client.fetch()) == []
@@ -109,14 +109,14 @@ def test_later_fetches_are_told_only_what_has_changed() -> None:
     assert told(client.fetch(answers=changed)) == []
 
 
-def test_data_is_told_every_time() -> None:
+def test_data_is_reported_every_time() -> None:
     client = Client(sessions_of())
     client.fetch(wanted(0, 1))
     for _ in range(3):
         assert told(client.fetch(answers={1: answer(1, data=b"x")})) == [1]
 
 
-def test_a_log_that_parts_from_the_fetchers_is_told_every_time() -> None:
+def test_a_diverging_epoch_is_reported_with_every_fetch() -> None:
     client = Client(sessions_of())
     client.fetch(wanted(0))
     parted = answer(0)
@@ -125,7 +125,7 @@ def test_a_log_that_parts_from_the_fetchers_is_told_every_time() -> None:
     assert told(client.fetch(answers={0: parted})) == [0]
 
 
-def test_after_an_error_the_partition_is_told_once_more() -> None:
+def test_after_an_error_the_partition_is_reported_again() -> None:
     client = Client(sessions_of())
     client.fetch(wanted(0))
     wrong = answer(0, error=ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -135,7 +135,7 @@ def test_after_an_error_the_partition_is_told_once_more() -> None:
     assert told(client.fetch()) == []
 
 
-def test_who_gave_data_comes_last_next_time() -> None:
+def test_partitions_that_returned_data_come_last_next_time() -> None:
     client = Client(sessions_of())
     client.fetch(wanted(0, 1, 2))
     everything = {index: answer(index, data=b"x") for index in range(3)}
@@ -148,7 +148,7 @@ def test_who_gave_data_comes_last_next_time() -> None:
 # What is wanted
 
 
-def test_a_session_remembers_what_is_wanted() -> None:
+def test_a_session_remembers_its_partitions() -> None:
     sessions = sessions_of()
     client = Client(sessions)
     client.fetch(wanted(0, 1, offset=5))
@@ -166,7 +166,7 @@ def test_partitions_join_and_leave_a_session() -> None:
     assert client.sessions.partitions == 2
 
 
-def test_to_forget_what_was_never_wanted_changes_nothing() -> None:
+def test_forgetting_unknown_partitions_changes_nothing() -> None:
     client = Client(sessions_of())
     client.fetch(wanted(0))
     assert client.fetch(forget=(("t", 9), ("u", 0))).error is ErrorCode.NONE
@@ -254,7 +254,7 @@ def test_a_broker_may_have_no_sessions_at_all() -> None:
     assert Client(sessions_of(slots=0)).fetch(wanted(0)).session_id == NO_SESSION
 
 
-def test_a_session_that_nobody_used_for_long_gives_way() -> None:
+def test_an_unused_session_is_evicted() -> None:
     sessions = sessions_of(slots=2)
     idle, busy = Client(sessions), Client(sessions)
     idle.fetch(wanted(0, 1, 2))
@@ -297,7 +297,7 @@ def test_a_consumers_session_gives_way_to_a_followers_and_not_the_other_way_roun
     assert Client(sessions).fetch(wanted(0, 1, 2, 3)).session_id == NO_SESSION
 
 
-def test_what_a_session_counts_for_follows_its_partitions() -> None:
+def test_a_sessions_size_follows_its_partitions() -> None:
     sessions = sessions_of(slots=1)
     client = Client(sessions)
     client.fetch(wanted(0, 1, 2))
@@ -308,7 +308,7 @@ def test_what_a_session_counts_for_follows_its_partitions() -> None:
     assert Client(sessions).fetch(wanted(0, 1), now_ms=now_ms).session_id != NO_SESSION
 
 
-def test_a_watermark_that_a_follower_cannot_use_is_told_again() -> None:
+def test_a_watermark_that_a_follower_cannot_use_is_sent_again() -> None:
     """With a divergence the follower truncates and ignores it; so it does after a change of epoch."""
     wanted = WantedPartition("t", ZERO_UUID, 0, 5, 100, 1, 1, 0)
     diverging = PartitionData(high_watermark=3, diverging_epoch=EpochEndOffset(epoch=0, end_offset=3))

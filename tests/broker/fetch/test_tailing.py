@@ -29,7 +29,7 @@ LIMIT_S = 600.0
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_who_follows_a_topic_sees_every_record_once_in_order(seed: int) -> None:
+def test_following_a_topic_returns_every_record_once_in_order(seed: int) -> None:
     draw = random.Random(seed)
     flush_messages = draw.choice(["1", "1", "3", "10", "1000000"])
     segment_bytes = draw.choice(["300", "1000", "1000000"])

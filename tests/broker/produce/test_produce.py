@@ -41,7 +41,7 @@ async def values(node: SimulatedNode, topic: str = "t", partition: int = 0) -> l
     return [(record.value or b"").decode() for record in found]
 
 
-def test_what_is_acknowledged_is_on_stable_storage_where_a_flush_is_asked_for() -> None:
+def test_acknowledged_records_are_flushed_with_flush_messages() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t", 1, FLUSHED)
         channel = await node.connect()
@@ -54,7 +54,7 @@ def test_what_is_acknowledged_is_on_stable_storage_where_a_flush_is_asked_for() 
     simulate(test)
 
 
-def test_what_was_acknowledged_outlives_a_loss_of_power() -> None:
+def test_acknowledged_records_survive_a_power_loss() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t", 1, FLUSHED)
         channel = await node.connect()
@@ -68,7 +68,7 @@ def test_what_was_acknowledged_outlives_a_loss_of_power() -> None:
     simulate(test)
 
 
-def test_one_flush_serves_all_who_wait_for_it() -> None:
+def test_one_flush_serves_all_waiters() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t", 1, FLUSHED)
         channels = [await node.connect() for _ in range(50)]
@@ -80,7 +80,7 @@ def test_one_flush_serves_all_who_wait_for_it() -> None:
     simulate(test)
 
 
-def test_it_is_told_when_the_acknowledgement_takes_too_long() -> None:
+def test_a_slow_acknowledgement_times_out() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t", 1, FLUSHED)
         channel = await node.connect()
@@ -93,7 +93,7 @@ def test_it_is_told_when_the_acknowledgement_takes_too_long() -> None:
     simulate(test)
 
 
-def test_a_retry_is_not_acknowledged_before_what_it_repeats() -> None:
+def test_a_retry_is_not_acknowledged_before_the_original() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t", 1, FLUSHED)
         records = batch("a", producer_id=5, epoch=0, sequence=0)
@@ -155,7 +155,7 @@ def test_two_batches_for_one_partition_are_both_taken_in_order() -> None:
     simulate(test)
 
 
-def test_who_waits_is_told_that_the_disk_has_failed() -> None:
+def test_waiters_get_an_error_when_the_disk_fails() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t", 1, FLUSHED)
         channel = await node.connect()

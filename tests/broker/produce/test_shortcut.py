@@ -186,7 +186,7 @@ def told_by(reply: Reply) -> bytes:
     return encoded
 
 
-def test_a_request_like_one_before_it_goes_the_short_way() -> None:
+def test_a_request_like_an_earlier_one_takes_the_fast_path() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t")
         channel = await node.connect()
@@ -206,7 +206,7 @@ def test_a_request_like_one_before_it_goes_the_short_way() -> None:
     simulate(test)
 
 
-def test_a_batch_of_a_transaction_that_is_known_here_goes_the_short_way() -> None:
+def test_a_batch_of_a_known_transaction_takes_the_fast_path() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t")
         await node.create("flushed")
@@ -232,7 +232,7 @@ def test_a_batch_of_a_transaction_that_is_known_here_goes_the_short_way() -> Non
     simulate(test)
 
 
-def test_an_acknowledgement_that_has_to_wait_is_given_the_short_way() -> None:
+def test_pending_acknowledgements_stay_on_the_fast_path() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t", 1, FLUSHED)
         channel = await node.connect()
@@ -248,7 +248,7 @@ def test_an_acknowledgement_that_has_to_wait_is_given_the_short_way() -> None:
     simulate(test)
 
 
-def test_one_that_waits_is_told_when_its_disk_fails() -> None:
+def test_a_parked_fetch_fails_when_its_disk_fails() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t", 1, FLUSHED)
         channel = await node.connect()
@@ -280,7 +280,7 @@ class FailedReader:
         raise AssertionError("it is woken first")
 
 
-def test_one_under_which_the_disk_fails_is_told() -> None:
+def test_a_produce_fails_when_the_disk_fails_under_it() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t")
         channel = await node.connect()
@@ -312,7 +312,7 @@ def test_a_request_that_is_cut_short_goes_the_general_way() -> None:
     simulate(test)
 
 
-def test_a_length_that_is_none_goes_the_general_way() -> None:
+def test_an_invalid_length_takes_the_general_path() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t")
         channel = await node.connect()
@@ -340,7 +340,7 @@ CHANGES = st.sampled_from([("refuse", -1), ("refuse alice", -1), ("refuse bob", 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(produces() | CHANGES, min_size=5, max_size=30))
-def test_no_client_profits_from_what_another_one_may_do(actions: list[tuple[str, int]]) -> None:
+def test_clients_do_not_share_permissions(actions: list[tuple[str, int]]) -> None:
     assert told_each(actions, short_way=True) == told_each(actions, short_way=False)
 
 
@@ -367,7 +367,7 @@ def told_each(actions: list[tuple[str, int]], *, short_way: bool) -> tuple[list[
     return answers, asked
 
 
-def test_what_was_learned_from_one_principal_or_listener_is_not_used_for_another() -> None:
+def test_cached_requests_are_not_shared_across_principals_or_listeners() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t")
         channel = await node.connect()
@@ -387,7 +387,7 @@ def test_what_was_learned_from_one_principal_or_listener_is_not_used_for_another
     simulate(test)
 
 
-def test_what_was_learned_is_forgotten_when_the_authorizer_changes() -> None:
+def test_the_cache_is_dropped_when_the_authorizer_changes() -> None:
     async def test(node: SimulatedNode) -> None:
         guard = Guard()
         shortcut = serve(node, Gate(guard))._shortcuts[ProduceRequest.api_key]

@@ -95,7 +95,7 @@ def test_a_directory_that_holds_something_else_is_not_formatted_and_not_touched(
     run(main())
 
 
-def test_hidden_files_and_what_a_file_system_makes_are_nobodys_data(tmp_path: Path) -> None:
+def test_hidden_files_and_file_system_entries_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "lost+found").mkdir()
     (tmp_path / ".snapshot").mkdir()
     (tmp_path / ".DS_Store").touch()
@@ -134,7 +134,7 @@ def test_nothing_is_formatted_while_the_port_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_the_repair_of_missing_properties_works_as_it_is_told(tmp_path: Path, count: int) -> None:
+def test_the_advised_repair_of_missing_properties_works(tmp_path: Path, count: int) -> None:
     directories = [tmp_path / f"with a blank {number}" for number in range(count)]
     run(fill(*directories))
     before = properties(directories[-1])
@@ -180,7 +180,7 @@ def test_a_directory_of_kafka_3_6_is_taken_over_and_gets_an_id_that_it_keeps(tmp
     assert not image.brokers[1].log_dirs
 
 
-def test_a_directory_of_the_zookeeper_days_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_zookeeper_directory_is_refused_with_advice(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=0\nbroker.id=3\ncluster.id=Abc\n")
     told = run(refusal(tmp_path))
     assert "is of a broker that used ZooKeeper (version=0, broker.id=3)" in told
@@ -190,7 +190,7 @@ def test_a_directory_of_the_zookeeper_days_is_refused_with_what_to_do(tmp_path: 
 @pytest.mark.parametrize(
     "content", ["", "version=1\nnode.id=1\n", "version=1\ncluster.id=x\n", "version=7\nnode.id=1\n"]
 )
-def test_damaged_properties_are_refused_with_what_to_do(tmp_path: Path, content: str) -> None:
+def test_damaged_properties_are_refused_with_advice(tmp_path: Path, content: str) -> None:
     run(fill(tmp_path))
     (tmp_path / "meta.properties").write_text(content)
     told = run(refusal(tmp_path))
@@ -198,7 +198,7 @@ def test_damaged_properties_are_refused_with_what_to_do(tmp_path: Path, content:
     assert "Restore the file from a backup, or rename it" in told
 
 
-def test_a_directory_id_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_directory_id_is_refused(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=x\ndirectory.id=short\n")
     assert "directory.id=short is not an id" in run(refusal(tmp_path))
     (tmp_path / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id=x\ndirectory.id={'A' * 22}\n")

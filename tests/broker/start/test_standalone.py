@@ -22,7 +22,7 @@ def test_nothing_at_all() -> None:
 
 
 @pytest.mark.parametrize("said", ["SSL://127.0.0.1:0", "SSL://127.0.0.1:0,PLAINTEXT://[::1]:0"])
-def test_where_only_clients_are_listened_to_the_quorum_has_a_listener_too(said: str) -> None:
+def test_a_quorum_listener_is_added_to_client_listeners(said: str) -> None:
     assert listeners_of(listeners=said) == (said.split(","), QUORUM, "SSL")
 
 
@@ -33,7 +33,7 @@ def test_a_map_of_protocols_need_not_name_the_quorums_listener() -> None:
     assert found == (["IN://127.0.0.1:0", "OUT://127.0.0.1:0"], QUORUM, "IN")
 
 
-def test_who_speaks_of_the_quorum_is_taken_at_his_word() -> None:
+def test_explicit_quorum_settings_are_used() -> None:
     found = listeners_of(
         listeners="PLAINTEXT://127.0.0.1:1,Q://127.0.0.1:2",
         controller_listener_names="Q",

@@ -129,7 +129,7 @@ def test_offsets_of_an_open_transaction_move_with_the_group_coordinator(version:
     with_three_brokers(test, transaction_version=version)
 
 
-def test_what_is_asked_while_a_request_is_in_flight_goes_together_into_the_next() -> None:
+def test_questions_during_a_request_are_merged_into_the_next() -> None:
     async def test(cluster: ThreeBrokers) -> None:
         await cluster.create("t", 1)
         names = [f"tx{number}" for number in range(12)]

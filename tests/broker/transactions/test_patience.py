@@ -11,7 +11,7 @@ from tests.broker.simulated import SimulatedNode, simulate
 from tests.broker.transactions.test_transactions import TOPIC, Producer, state_of
 
 
-def test_who_has_waited_in_vain_is_forgotten() -> None:
+def test_a_timed_out_waiter_is_forgotten() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create(TOPIC, 2)
         producer = await Producer.begin(node)

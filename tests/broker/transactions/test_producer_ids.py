@@ -20,7 +20,7 @@ async def ask(channel: Channel) -> int:
     return response.producer_id
 
 
-def test_all_who_ask_at_the_start_share_one_block() -> None:
+def test_all_initial_requests_share_one_block() -> None:
     async def test(node: SimulatedNode) -> None:
         channels = [await node.connect() for _ in range(20)]
         ids = await asyncio.gather(*(ask(channel) for channel in channels for _ in range(5)))

@@ -105,7 +105,7 @@ async def until(node: SimulatedNode, status: TransactionStatus) -> None:
             await asyncio.sleep(0.01)
 
 
-def test_what_was_prepared_before_a_crash_is_completed_after_it() -> None:
+def test_prepared_transactions_are_completed_after_a_crash() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create(TOPIC, 2)
         producer = await Producer.begin(node)
@@ -207,7 +207,7 @@ def test_with_a_flush_for_each_write_everything_waits_for_the_disk_and_comes_out
     simulate(test, log_flush_interval_messages="1")
 
 
-def test_with_a_flush_for_each_write_nobody_is_told_to_try_again() -> None:
+def test_with_a_flush_per_write_no_client_must_retry() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create(TOPIC, 2)
         producer = await Producer.begin(node)
@@ -227,7 +227,7 @@ def test_with_a_flush_for_each_write_nobody_is_told_to_try_again() -> None:
     simulate(test, log_flush_interval_messages="1", add_partitions_to_txn_retry_backoff_max_ms="1000")
 
 
-def test_what_is_asked_after_while_the_transaction_ends_is_not_written() -> None:
+def test_a_batch_verified_while_its_transaction_ends_is_not_written() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create(TOPIC, 2)
         producer = await Producer.begin(node)

@@ -42,7 +42,7 @@ def test_topics_are_created_listed_grown_and_deleted(administer: Administer, top
     administer(work)
 
 
-def test_what_is_only_validated_is_not_done(administer: Administer, topic: str) -> None:
+def test_validate_only_changes_nothing(administer: Administer, topic: str) -> None:
     async def work(admin: Admin) -> None:
         await admin.create_topics([NewTopic(topic, 1, 1)], validate_only=True)
         assert topic not in await admin.list_topics()
@@ -53,7 +53,7 @@ def test_what_is_only_validated_is_not_done(administer: Administer, topic: str) 
     administer(work)
 
 
-def test_a_failure_carries_what_became_of_all(administer: Administer, topic: str) -> None:
+def test_a_failure_carries_all_outcomes(administer: Administer, topic: str) -> None:
     async def work(admin: Admin) -> None:
         await make(admin, topic)
         other = f"{topic}-other"
@@ -112,7 +112,7 @@ def test_topics_are_described_and_deleted_by_their_ids(administer: Administer, t
     administer(work)
 
 
-def test_new_partitions_are_placed_where_told(administer: Administer, topic: str) -> None:
+def test_new_partitions_are_placed_as_requested(administer: Administer, topic: str) -> None:
     async def work(admin: Admin) -> None:
         broker = (await admin.describe_cluster()).brokers[0].id
         await admin.create_topics([NewTopic(topic, replicas=[[broker]])])

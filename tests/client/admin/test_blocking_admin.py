@@ -42,7 +42,7 @@ def test_both_have_the_same_methods_with_the_same_signatures() -> None:
         assert method.__doc__ is not None, name
 
 
-def test_it_is_what_its_generator_writes(tmp_path: Path) -> None:
+def test_the_file_is_what_its_generator_writes(tmp_path: Path) -> None:
     fresh = tmp_path / "admin.py"
     subprocess.run([sys.executable, GENERATOR, "--into", fresh], check=True)
     assert fresh.read_text() == Path(blocking.__file__).read_text()
@@ -68,6 +68,6 @@ def test_settings_may_have_kafkas_names(bootstrap: str) -> None:
         assert admin.describe_cluster().brokers
 
 
-def test_a_cluster_that_cannot_be_reached_is_told_at_once() -> None:
+def test_an_unreachable_cluster_is_reported_at_once() -> None:
     with pytest.raises(CannotReachCluster, match=r"127\.0\.0\.1:1"):
         Admin(bootstrap_servers="127.0.0.1:1")

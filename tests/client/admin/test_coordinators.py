@@ -83,7 +83,7 @@ def test_an_older_broker_is_asked_for_one_coordinator_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("error", PASSING)
-def test_a_coordinator_that_cannot_be_told_yet_is_asked_for_again(error: ErrorCode) -> None:
+def test_an_unavailable_coordinator_is_looked_up_again(error: ErrorCode) -> None:
     async def main() -> None:
         async with scripted_brokers() as brokers:
             coordinators = Coordinators(brokers)
@@ -107,7 +107,7 @@ def test_a_coordinator_that_cannot_answer_yet_is_asked_again(error: ErrorCode) -
     run(main())
 
 
-def test_what_has_been_answered_is_not_asked_again() -> None:
+def test_answered_keys_are_not_requested_again() -> None:
     async def main() -> None:
         async with scripted_brokers(2) as brokers:
             coordinators = Coordinators(brokers)

@@ -89,7 +89,7 @@ def test_a_broker_that_knows_no_kinds_has_classic_groups() -> None:
     run(main())
 
 
-def test_a_broker_that_cannot_filter_by_state_is_told_to_be_too_old() -> None:
+def test_a_broker_without_the_state_filter_is_reported_as_too_old() -> None:
     async def main() -> None:
         async with scripted_brokers() as [broker]:
             broker.max_versions[ListGroupsRequest.api_key] = 3
@@ -254,7 +254,7 @@ def test_offsets_that_a_transaction_is_still_writing_are_waited_for() -> None:
     run(main())
 
 
-def test_what_becomes_of_each_offset_is_told_and_a_lost_coordinator_is_retried() -> None:
+def test_each_offset_has_a_result_and_a_lost_coordinator_is_retried() -> None:
     async def main() -> None:
         codes = [[ErrorCode.NOT_COORDINATOR] * 2, [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID]]
 
@@ -280,7 +280,7 @@ def test_what_becomes_of_each_offset_is_told_and_a_lost_coordinator_is_retried()
     run(main())
 
 
-def test_what_is_wrong_with_the_group_itself_is_raised() -> None:
+def test_errors_of_the_whole_group_are_raised() -> None:
     async def main() -> None:
         async with scripted_brokers() as brokers:
             Coordinators(brokers)

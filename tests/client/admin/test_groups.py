@@ -51,7 +51,7 @@ def test_features_are_described_and_updates_checked(administer: Administer) -> N
     administer(work)
 
 
-def test_a_feature_is_told_as_it_is_now(administer: Administer) -> None:
+def test_features_are_reported_with_current_levels(administer: Administer) -> None:
     async def level(admin: Admin) -> int | None:
         return next(feature.finalized for feature in await admin.describe_features() if feature.name == "group.version")
 
@@ -159,7 +159,7 @@ def test_members_are_described_and_taken_out_of_their_group(
 # ---- transactions
 
 
-def test_an_open_transaction_is_told_and_fenced(administer: Administer, bootstrap: str, topic: str) -> None:
+def test_an_open_transaction_is_reported_and_fenced(administer: Administer, bootstrap: str, topic: str) -> None:
     transactional_id = f"x-{topic}"
 
     async def work(admin: Admin) -> None:

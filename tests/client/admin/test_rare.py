@@ -16,7 +16,7 @@ from tests.client.administering import Administer, becomes, cordwood_only, kafka
 
 
 @cordwood_only
-def test_what_a_broker_does_not_have_is_said_so(administer: Administer, topic: str) -> None:
+def test_a_request_that_the_broker_lacks_is_reported(administer: Administer, topic: str) -> None:
     async def work(admin: Admin) -> None:
         acl = Acl(AclResourceType.TOPIC, topic, "User:alice", AclOperation.READ)
         for call in (

@@ -90,7 +90,7 @@ def test_a_brokers_own_settings_are_asked_of_it_and_changed_there() -> None:
     run(main())
 
 
-def test_records_are_deleted_by_leaders_and_what_fails_for_a_moment_is_asked_again() -> None:
+def test_records_are_deleted_by_leaders_with_retries() -> None:
     async def main() -> None:
         async with scripted_brokers(2) as brokers:
             for broker in brokers:
@@ -158,7 +158,7 @@ def test_members_are_taken_out_by_their_coordinator() -> None:
     run(main())
 
 
-def test_where_a_replica_lies_and_where_it_goes_are_told() -> None:
+def test_current_and_target_directories_of_replicas_are_reported() -> None:
     async def main() -> None:
         async with scripted_brokers() as [broker]:
 

@@ -54,7 +54,7 @@ from tests.client.scripted_broker import scripted_brokers
 from tests.client.scripted_coordinators import run
 
 
-def test_what_changes_the_cluster_follows_the_controller() -> None:
+def test_cluster_changes_follow_a_moving_controller() -> None:
     async def main() -> None:
         async with scripted_brokers(2) as brokers:
 
@@ -129,7 +129,7 @@ def test_leaders_that_were_not_needed_are_no_failure() -> None:
     run(main())
 
 
-def test_moves_of_partitions_that_are_under_way_are_told() -> None:
+def test_moves_in_progress_are_reported() -> None:
     async def main() -> None:
         async with scripted_brokers() as [broker]:
             moving = OngoingPartitionReassignment(
@@ -149,7 +149,7 @@ def test_moves_of_partitions_that_are_under_way_are_told() -> None:
 
 
 @pytest.mark.parametrize(("version", "with_results"), [(1, True), (2, False)])
-def test_why_a_feature_was_not_updated_is_told_by_brokers_of_both_kinds(version: int, with_results: bool) -> None:
+def test_failed_feature_updates_are_explained_by_both_kinds_of_brokers(version: int, with_results: bool) -> None:
     async def main() -> None:
         async with scripted_brokers() as [broker]:
             broker.max_versions[UpdateFeaturesRequest.api_key] = version

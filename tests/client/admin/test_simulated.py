@@ -131,6 +131,6 @@ async def administer(world: World) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_each_question_gets_its_answer_whoever_has_to_give_it(seed: int) -> None:
+def test_each_query_is_answered_by_the_right_broker(seed: int) -> None:
     world = World(seed, odds=ODDS, limit_s=3_600, pauses=True)
     world.run(administer(world))

@@ -122,7 +122,7 @@ def test_a_transaction_belongs_to_an_id_that_has_its_producer_and_its_partition(
     run(main())
 
 
-def test_a_broker_that_cannot_filter_by_duration_is_told_to_be_too_old() -> None:
+def test_a_broker_without_the_duration_filter_is_reported_as_too_old() -> None:
     async def main() -> None:
         async with scripted_brokers() as [broker]:
             broker.max_versions[ListTransactionsRequest.api_key] = 0

@@ -18,18 +18,18 @@ from tests.client.any_cluster import AnyCluster
 from tests.client.blocking_clients import consumer_of
 
 
-def test_a_cluster_that_cannot_be_reached_is_told_when_the_client_is_made() -> None:
+def test_an_unreachable_cluster_is_reported_by_the_constructor() -> None:
     with pytest.raises(CannotReachCluster, match=r"127\.0\.0\.1:1: Connection refused"):
         Producer(bootstrap_servers="127.0.0.1:1")
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64])
-def test_a_name_that_no_host_can_have_is_told_when_the_client_is_made(host: str) -> None:
+def test_an_invalid_host_name_is_reported_by_the_constructor(host: str) -> None:
     with pytest.raises(CannotReachCluster, match=f"{host}:9092: not a valid host name"):
         Producer(bootstrap_servers=f"{host}:9092")
 
 
-def test_settings_that_will_not_do_are_told_when_the_client_is_made() -> None:
+def test_invalid_settings_are_reported_by_the_constructor() -> None:
     with pytest.raises(BadSetting, match="is it linger_ms"):
         Producer(bootstrap_servers="here", lingerms=4)  # type: ignore[call-arg]
 
@@ -82,7 +82,7 @@ def in_a_process(code: str, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("without", ["nothing", "uvloop"])
-def test_an_interpreter_that_ends_delivers_what_was_sent(node: AnyCluster, without: str) -> None:
+def test_interpreter_exit_delivers_sent_records(node: AnyCluster, without: str) -> None:
     topic = node.topic()
     in_a_process(
         """

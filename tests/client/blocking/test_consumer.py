@@ -39,9 +39,7 @@ def test_records_come_in_order_by_poll_and_no_more_than_asked_for(node: AnyClust
     assert values == [b"%d" % number for number in range(100)]
 
 
-def test_the_position_is_behind_what_a_poll_gave_not_behind_what_was_handed_over(
-    node: AnyCluster, producer: Producer
-) -> None:
+def test_the_position_follows_polled_records_not_handed_over_ones(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic()
     fill(producer, topic, 100)
     with consumer_of(node, topic, max_poll_records=10) as consumer:
@@ -81,7 +79,7 @@ def test_a_seek_counts_for_the_next_record_of_a_poll_and_of_an_iteration(node: A
         assert next(records).offset == 70
 
 
-def test_what_is_paused_gives_nothing_though_it_was_handed_over(node: AnyCluster, producer: Producer) -> None:
+def test_paused_partitions_return_nothing_even_if_handed_over(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic()
     fill(producer, topic, 100)
     with consumer_of(node, topic, max_poll_records=5) as consumer:
@@ -154,7 +152,7 @@ def test_listeners_are_called_in_the_thread_that_reads_and_may_call_the_consumer
         assert successor.getone().offset == 1
 
 
-def test_what_a_listener_raises_is_raised_by_the_call_that_reads(node: AnyCluster) -> None:
+def test_exceptions_of_a_listener_are_raised_by_the_reading_call(node: AnyCluster) -> None:
     class Fails(Listener):
         def on_partitions_assigned(self, assigned: list[TopicPartition]) -> None:
             raise ZeroDivisionError("the application's own")
@@ -167,7 +165,7 @@ def test_what_a_listener_raises_is_raised_by_the_call_that_reads(node: AnyCluste
 
 
 @pytest.mark.parametrize("end", ["close", "unsubscribe"])
-def test_a_listener_may_end_what_it_hears_of(node: AnyCluster, producer: Producer, end: str) -> None:
+def test_a_listener_may_leave_the_group(node: AnyCluster, producer: Producer, end: str) -> None:
     class Ends(Listener):
         def on_partitions_assigned(self, assigned: list[TopicPartition]) -> None:
             super().on_partitions_assigned(assigned)
@@ -270,7 +268,7 @@ def number_or_fail(value: bytes) -> int:
 
 
 @pytest.mark.parametrize("way", ["iteration", "poll", "getone"])
-def test_deserializers_run_in_the_thread_that_reads_and_what_fails_is_come_back_to(
+def test_deserializers_run_in_the_reading_thread_and_failures_are_repeated(
     node: AnyCluster, producer: Producer, way: str
 ) -> None:
     topic = node.topic()

@@ -64,7 +64,7 @@ def batch(consumer: Consumer) -> list[ConsumerRecord]:
 
 
 @pytest.mark.parametrize("read", [polled, polled_one_by_one, got_many, got_one, got_one_of_partition, iterated, batch])
-def test_what_was_interrupted_on_its_way_is_given_again(
+def test_records_interrupted_during_hand_over_are_delivered_again(
     node: AnyCluster, topic: str, read: Callable[[Consumer], list[ConsumerRecord]]
 ) -> None:
     settings: Any = {"bootstrap_servers": node.bootstrap, "auto_offset_reset": "earliest"}
@@ -82,7 +82,7 @@ def test_what_was_interrupted_on_its_way_is_given_again(
     assert seen == list(range(COUNT))
 
 
-def test_who_closes_within_an_iteration_gets_no_more_of_what_was_handed_over(node: AnyCluster, topic: str) -> None:
+def test_closing_within_an_iteration_drops_handed_over_records(node: AnyCluster, topic: str) -> None:
     with Consumer(bootstrap_servers=node.bootstrap, auto_offset_reset="earliest") as consumer:
         consumer.assign([TopicPartition(topic, 0)])
         records = iter(consumer)

@@ -37,7 +37,7 @@ def test_a_coroutine_runs_on_a_thread_of_its_own(portal: Portal) -> None:
     assert portal.run(thread_name()) == "portal of a test"
 
 
-def test_what_a_coroutine_raises_is_raised_where_it_is_waited_for(portal: Portal) -> None:
+def test_exceptions_of_a_coroutine_are_raised_in_the_waiting_thread(portal: Portal) -> None:
     async def fail() -> None:
         raise KeyError("no such thing")
 
@@ -85,7 +85,7 @@ def test_a_callback_may_call_the_portal_again(portal: Portal) -> None:
     assert portal.run(inner(3)) == ["portal of a test", mine, mine, mine]
 
 
-def test_what_a_callback_raises_is_raised_in_the_coroutine(portal: Portal) -> None:
+def test_exceptions_of_a_callback_are_raised_in_the_coroutine(portal: Portal) -> None:
     def fail() -> None:
         raise ValueError("the application's own")
 
@@ -144,7 +144,7 @@ class Large:
     """A coroutine's result."""
 
 
-def test_what_was_returned_is_not_kept(portal: Portal) -> None:
+def test_returned_results_are_not_kept(portal: Portal) -> None:
     async def work() -> Large:
         return Large()
 
@@ -217,7 +217,7 @@ def test_control_c_in_a_callback_cancels_the_coroutine_and_is_raised(portal: Por
     assert portal.run(thread_name())
 
 
-def test_what_comes_of_a_coroutine_though_control_c_was_pressed_is_given_back(portal: Portal) -> None:
+def test_results_of_a_coroutine_after_ctrl_c_are_given_back(portal: Portal) -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt
 
@@ -240,7 +240,7 @@ def test_a_call_on_the_loops_own_thread_is_refused_rather_than_stuck(portal: Por
         portal.run(work())
 
 
-def test_close_ends_the_thread_and_what_waits(portal: Portal) -> None:
+def test_close_ends_the_thread_and_pending_calls(portal: Portal) -> None:
     outcome: list[BaseException] = []
     begun = threading.Event()
 
@@ -280,7 +280,7 @@ def test_a_loop_that_cannot_start_says_why(portal: Portal, monkeypatch: pytest.M
 
 # Since 3.12 Python warns of what is tried here.
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_process_is_told_that_the_thread_stayed_behind(portal: Portal) -> None:
+def test_a_forked_process_gets_an_error_about_the_missing_thread(portal: Portal) -> None:
     portal.run(thread_name())
     reader, writer = os.pipe()
     child = os.fork()
@@ -299,7 +299,7 @@ def test_a_forked_process_is_told_that_the_thread_stayed_behind(portal: Portal) 
     assert portal.run(thread_name()) == "portal of a test"
 
 
-def test_who_is_abandoned_does_the_last_work_and_ends(portal: Portal) -> None:
+def test_an_abandoned_client_does_its_last_work_and_ends(portal: Portal) -> None:
     finished = threading.Event()
 
     async def last_work() -> None:

@@ -52,7 +52,7 @@ def test_threads_share_a_producer_and_nothing_is_lost_or_twice(node: AnyCluster)
     assert seen == {name: list(range(500)) for name in "abcd"}
 
 
-def test_the_end_of_with_delivers_what_was_sent(node: AnyCluster) -> None:
+def test_the_end_of_with_delivers_sent_records(node: AnyCluster) -> None:
     topic = node.topic()
     with Producer(bootstrap_servers=node.bootstrap, linger_ms=60_000) as producer:
         delivery = producer.send(topic, "value")
@@ -73,7 +73,7 @@ def test_a_value_that_cannot_be_sent_is_refused_at_once(node: AnyCluster, produc
         producer.send(node.topic(), object())
 
 
-def test_a_callback_hears_of_the_delivery_in_the_producers_thread(node: AnyCluster) -> None:
+def test_delivery_callbacks_run_in_the_producers_thread(node: AnyCluster) -> None:
     heard: list[tuple[int, str]] = []
     done = threading.Event()
 
@@ -89,7 +89,7 @@ def test_a_callback_hears_of_the_delivery_in_the_producers_thread(node: AnyClust
     assert heard == [(0, "the producer cordwood")]
 
 
-def test_a_callback_that_would_wait_for_the_producers_own_thread_is_told_so(node: AnyCluster) -> None:
+def test_a_callback_that_would_deadlock_raises(node: AnyCluster) -> None:
     heard: list[ClientError] = []
     topic = node.topic()
 
@@ -144,7 +144,7 @@ def test_a_transaction_is_read_when_it_is_committed_and_never_when_it_is_aborted
         assert [consumer.getone().value for _ in range(2)] == [b"committed", b"committed, too"]
 
 
-def test_what_was_read_is_committed_with_what_was_made_of_it(node: AnyCluster, producer: Producer) -> None:
+def test_offsets_are_committed_with_the_produced_records(node: AnyCluster, producer: Producer) -> None:
     source, target = node.topic(), node.topic()
     fill(producer, source, 3)
     with (

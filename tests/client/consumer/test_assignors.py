@@ -108,7 +108,7 @@ def assert_each_reads_what_it_gets(given: Shares, subscriptions: Mapping[str, Su
 # ---- user data
 
 
-def test_sticky_tells_what_it_had_as_kafka_writes_it() -> None:
+def test_sticky_user_data_has_kafkas_format() -> None:
     told = 0
     for case in CASES:
         if case["assignor"] != "client-sticky":
@@ -214,7 +214,7 @@ def test_sticky_shares_differ_by_one_where_all_read_the_same(
 
 
 @given(groups())
-def test_cooperative_sticky_gives_nobody_what_another_still_has(
+def test_cooperative_sticky_leaves_owned_partitions_unassigned(
     group: tuple[GroupTopics, dict[str, Subscription]],
 ) -> None:
     """Of those of the latest generation; who is behind has lost what it claims."""
@@ -268,7 +268,7 @@ def one_rack_each(topic: str, count: int) -> dict[TopicPartition, frozenset[str]
 
 
 @pytest.mark.parametrize("name", ["range", "sticky", "cooperative-sticky"])
-def test_members_get_what_is_in_their_rack(name: str) -> None:
+def test_members_get_partitions_in_their_rack(name: str) -> None:
     racks = one_rack_each("t", 6)
     subscriptions = {f"m{rack}": Subscription(["t"], rack_id=rack) for rack in reversed(RACKS)}
     given_out = shares(BUILT_IN[name]().assign(GroupTopics({"t": 6}, racks), subscriptions))

@@ -20,7 +20,7 @@ from tests.client.committing import P0, P1, Stage, play
 # ---- commits that nobody waits for
 
 
-def test_a_commit_that_nobody_waits_for_is_tried_once_and_says_that_it_may_be_tried_again() -> None:
+def test_an_async_commit_is_tried_once_and_fails_as_retriable() -> None:
     async def scene(stage: Stage) -> None:
         stage.codes = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
         stage.commits.commit_async({P0: OffsetAndMetadata(7)})
@@ -33,7 +33,7 @@ def test_a_commit_that_nobody_waits_for_is_tried_once_and_says_that_it_may_be_tr
     play(scene)
 
 
-def test_commits_that_wait_for_their_turn_go_together_and_each_is_told_of() -> None:
+def test_queued_commits_are_merged_and_each_gets_its_result() -> None:
     async def scene(stage: Stage) -> None:
         told: list[Any] = []
         stage.commits.commit_async({P0: OffsetAndMetadata(1)}, lambda offsets, error: told.append(offsets))
@@ -50,7 +50,7 @@ def test_commits_that_wait_for_their_turn_go_together_and_each_is_told_of() -> N
     play(scene)
 
 
-def test_each_of_those_that_go_together_hears_of_its_own_partitions_only() -> None:
+def test_each_merged_commit_gets_only_its_own_partitions() -> None:
     async def scene(stage: Stage) -> None:
         stage.codes = [{1: ErrorCode.TOPIC_AUTHORIZATION_FAILED}]
         stage.commits.commit_async({P0: OffsetAndMetadata(1)})
@@ -77,7 +77,7 @@ def test_a_later_commit_is_never_overtaken_by_an_earlier_one_that_is_tried_again
     play(scene)
 
 
-def test_who_gives_up_waiting_takes_its_commit_back() -> None:
+def test_a_cancelled_wait_withdraws_an_unsent_commit() -> None:
     async def scene(stage: Stage) -> None:
         stage.codes = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 1000
         first = asyncio.ensure_future(stage.commits.commit({P0: OffsetAndMetadata(1)}, 5))
@@ -103,7 +103,7 @@ def test_commits_are_waited_for_when_the_consumer_closes() -> None:
     play(scene)
 
 
-def test_a_commit_whose_turn_does_not_come_before_the_consumer_closes_is_told_so() -> None:
+def test_commits_still_queued_at_close_get_an_error() -> None:
     async def scene(stage: Stage) -> None:
         stage.codes = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 1000
         blocking = asyncio.ensure_future(stage.commits.commit({P0: OffsetAndMetadata(1)}))
@@ -119,7 +119,7 @@ def test_a_commit_whose_turn_does_not_come_before_the_consumer_closes_is_told_so
 # ---- commits that go by themselves
 
 
-def test_what_the_application_was_given_is_committed_when_it_polls_after_the_interval() -> None:
+def test_returned_records_are_committed_by_a_poll_after_the_interval() -> None:
     async def scene(stage: Stage) -> None:
         stage.position[P0] = OffsetAndMetadata(10)
         stage.commits.auto_commit()
@@ -182,7 +182,7 @@ def test_there_is_no_automatic_commit_of_nothing() -> None:
     play(scene)
 
 
-def test_nothing_is_committed_by_itself_where_that_was_not_wanted() -> None:
+def test_nothing_is_committed_without_auto_commit() -> None:
     async def scene(stage: Stage) -> None:
         stage.position[P0] = OffsetAndMetadata(10)
         await asyncio.sleep(60)
@@ -194,7 +194,7 @@ def test_nothing_is_committed_by_itself_where_that_was_not_wanted() -> None:
     play(scene, enable_auto_commit=False)
 
 
-def test_nothing_is_committed_by_itself_for_who_is_no_member() -> None:
+def test_non_members_do_not_commit_automatically() -> None:
     async def scene(stage: Stage) -> None:
         stage.position[P0] = OffsetAndMetadata(10)
         stage.group.metadata = GroupMetadata("g")
@@ -206,7 +206,7 @@ def test_nothing_is_committed_by_itself_for_who_is_no_member() -> None:
     play(scene)
 
 
-def test_before_partitions_go_to_others_what_was_given_is_committed_with_retries() -> None:
+def test_returned_records_are_committed_with_retries_before_a_revocation() -> None:
     async def scene(stage: Stage) -> None:
         stage.codes = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 2
         stage.position[P0] = OffsetAndMetadata(10)
@@ -236,7 +236,7 @@ def test_a_topic_that_was_deleted_does_not_keep_others_waiting_for_its_partition
     play(scene)
 
 
-def test_an_automatic_commit_that_fails_at_the_last_moment_is_told_not_raised() -> None:
+def test_an_automatic_commit_that_fails_at_close_is_logged_not_raised() -> None:
     async def scene(stage: Stage) -> None:
         stage.codes = [ErrorCode.UNKNOWN_MEMBER_ID]
         stage.position[P0] = OffsetAndMetadata(10)

@@ -17,7 +17,7 @@ from tests.client.committing import P0, P1, Stage, play
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-def test_what_was_committed_is_found_in_every_version(version: int) -> None:
+def test_committed_offsets_are_fetched_in_every_version(version: int) -> None:
     async def scene(stage: Stage) -> None:
         stage.stored["t", 0] = (7, "so far", 3)
         found = await stage.commits.committed([P0, P1])
@@ -61,7 +61,7 @@ def test_offsets_that_are_not_certain_yet_are_waited_for(code: int, version: int
     play(scene, versions={OffsetFetchRequest.api_key: version})
 
 
-def test_a_member_of_a_kip_848_group_says_who_asks_and_asks_again_with_a_new_epoch() -> None:
+def test_an_offset_fetch_in_a_kip_848_group_names_the_member_and_retries_with_a_new_epoch() -> None:
     async def scene(stage: Stage) -> None:
         stage.refusals = [ErrorCode.STALE_MEMBER_EPOCH]
         await stage.commits.committed([P0])
@@ -71,7 +71,7 @@ def test_a_member_of_a_kip_848_group_says_who_asks_and_asks_again_with_a_new_epo
     play(scene, group_protocol="consumer")
 
 
-def test_a_question_of_who_is_not_allowed_is_refused() -> None:
+def test_unauthorized_queries_are_refused() -> None:
     async def scene(stage: Stage) -> None:
         stage.refusals = [ErrorCode.GROUP_AUTHORIZATION_FAILED]
         with pytest.raises(BrokerError, match="group g"):

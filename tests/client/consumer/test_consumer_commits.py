@@ -12,7 +12,7 @@ from cordwood.testing.pytest_plugin import Cordwood
 from tests.client.reading import consumer, numbers, produce, read
 
 
-def test_what_was_read_is_committed_and_the_next_goes_on_there(cordwood: Cordwood) -> None:
+def test_read_offsets_are_committed_and_the_next_member_continues_there(cordwood: Cordwood) -> None:
     topic = cordwood.topic()
     produce(cordwood.bootstrap, topic, numbers(0, 10))
     partition = TopicPartition(topic, 0)
@@ -70,7 +70,7 @@ def test_a_commit_of_ones_own_offsets_keeps_its_metadata(cordwood: Cordwood) -> 
     asyncio.run(main())
 
 
-def test_while_it_waits_for_records_an_application_hears_of_its_commits(cordwood: Cordwood) -> None:
+def test_commit_callbacks_run_while_waiting_for_records(cordwood: Cordwood) -> None:
     topic = cordwood.topic()
     produce(cordwood.bootstrap, topic, numbers(0, 1))
     partition = TopicPartition(topic, 0)
@@ -108,7 +108,7 @@ def test_while_it_waits_for_records_an_application_hears_of_its_commits(cordwood
     asyncio.run(main())
 
 
-def test_what_goes_by_itself_is_committed_while_one_waits_and_at_the_end(cordwood: Cordwood) -> None:
+def test_automatic_commits_happen_while_waiting_and_at_the_end(cordwood: Cordwood) -> None:
     topic = cordwood.topic()
     produce(cordwood.bootstrap, topic, numbers(0, 10))
     partition = TopicPartition(topic, 0)

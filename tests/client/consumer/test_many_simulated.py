@@ -105,7 +105,7 @@ async def crash(node: Machine, source: Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_every_record_is_read_and_what_is_committed_is_not_read_again(seed: int) -> None:
+def test_every_record_is_read_and_committed_ones_are_not_repeated(seed: int) -> None:
     async def scene(cluster: GroupCluster) -> None:
         assert cluster.node is not None
         source = Random(seed)

@@ -86,7 +86,7 @@ def test_arrow_has_the_same_records_in_columns(cordwood: Cordwood) -> None:
     assert set(ordered.column("topic").to_pylist()) == {topic}
 
 
-def test_who_stops_iterating_goes_on_by_other_means_where_it_was(cordwood: Cordwood) -> None:
+def test_other_reads_continue_where_an_iteration_stopped(cordwood: Cordwood) -> None:
     topic = cordwood.topic()
     produce(cordwood.bootstrap, topic, numbers(0, 100))
     partition = TopicPartition(topic, 0)
@@ -180,7 +180,7 @@ def test_every_codec_of_another_client_is_read(cordwood: Cordwood, codec: str) -
     asyncio.run(main())
 
 
-def test_log_append_time_is_told(cordwood: Cordwood) -> None:
+def test_log_append_time_is_reported(cordwood: Cordwood) -> None:
     topic = cordwood.topic(configs={"message.timestamp.type": "LogAppendTime"})
     produce(cordwood.bootstrap, topic, [b"v"])
 
@@ -196,9 +196,7 @@ def test_log_append_time_is_told(cordwood: Cordwood) -> None:
     ("isolation", "expected"),
     [("read_uncommitted", [b"aborted", b"committed"]), ("read_committed", [b"committed"])],
 )
-def test_aborted_records_are_left_out_of_what_is_committed(
-    cordwood: Cordwood, isolation: str, expected: list[bytes]
-) -> None:
+def test_aborted_records_are_not_returned(cordwood: Cordwood, isolation: str, expected: list[bytes]) -> None:
     topic = cordwood.topic()
     producer = confluent_kafka.Producer({"bootstrap.servers": cordwood.bootstrap, "transactional.id": topic})
     producer.init_transactions(30)
@@ -240,7 +238,7 @@ def test_without_an_offset_reading_begins_where_auto_offset_reset_says(cordwood:
     assert asyncio.run(position("by_duration:PT0S")) == 10
 
 
-def test_without_an_offset_and_without_a_reset_the_application_is_told_and_may_seek(cordwood: Cordwood) -> None:
+def test_without_offset_and_reset_the_application_gets_an_error_and_may_seek(cordwood: Cordwood) -> None:
     topic = cordwood.topic()
     produce(cordwood.bootstrap, topic, numbers(0, 10))
     partition = TopicPartition(topic, 0)
@@ -314,7 +312,7 @@ def test_lag_and_metrics_tell_how_much_is_left(cordwood: Cordwood) -> None:
     asyncio.run(main())
 
 
-def test_a_record_that_cannot_be_deserialized_is_told_and_may_be_passed_over(cordwood: Cordwood) -> None:
+def test_an_undeserializable_record_is_reported_and_may_be_skipped(cordwood: Cordwood) -> None:
     topic = cordwood.topic()
     produce(cordwood.bootstrap, topic, [b"1", b"x", b"3"])
     partition = TopicPartition(topic, 0)
@@ -332,7 +330,7 @@ def test_a_record_that_cannot_be_deserialized_is_told_and_may_be_passed_over(cor
     asyncio.run(main())
 
 
-def test_interceptors_see_and_change_what_is_read(cordwood: Cordwood) -> None:
+def test_interceptors_see_and_change_read_records(cordwood: Cordwood) -> None:
     topic = cordwood.topic()
     produce(cordwood.bootstrap, topic, numbers(0, 4))
     partition = TopicPartition(topic, 0)
@@ -377,7 +375,7 @@ def test_a_consumer_that_has_nothing_to_read_says_so(cordwood: Cordwood) -> None
     asyncio.run(main())
 
 
-def test_one_task_reads_at_a_time_and_who_waits_hears_of_the_end(cordwood: Cordwood) -> None:
+def test_one_task_reads_at_a_time_and_waiters_are_woken_at_the_end(cordwood: Cordwood) -> None:
     topic = cordwood.topic()
 
     async def main() -> None:
@@ -412,7 +410,7 @@ def test_a_topic_that_is_made_later_is_read_then(cordwood: Cordwood) -> None:
     asyncio.run(main())
 
 
-def test_a_topic_that_is_made_anew_is_read_from_where_the_reset_says(cordwood: Cordwood) -> None:
+def test_a_recreated_topic_is_read_from_the_reset_position(cordwood: Cordwood) -> None:
     topic = cordwood.topic()
     produce(cordwood.bootstrap, topic, numbers(0, 10))
     admin = AdminClient({"bootstrap.servers": cordwood.bootstrap})

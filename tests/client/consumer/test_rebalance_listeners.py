@@ -56,7 +56,7 @@ async def two_members(cluster: GroupCluster, listener: Listener, protocol: dict[
 
 @every_protocol
 @pytest.mark.parametrize("error", [ValueError("no"), RebalanceInProgress()], ids=["any error", "error of a commit"])
-def test_who_closes_leaves_its_group_though_its_listener_fails(protocol: dict[str, Any], error: Exception) -> None:
+def test_closing_leaves_the_group_despite_a_failing_listener(protocol: dict[str, Any], error: Exception) -> None:
     async def scene(cluster: GroupCluster) -> None:
         listener = Listener()
         first, second = await two_members(cluster, listener, protocol)
@@ -75,7 +75,7 @@ def test_who_closes_leaves_its_group_though_its_listener_fails(protocol: dict[st
 
 
 @every_protocol
-def test_who_unsubscribes_is_through_with_its_group_though_its_listener_fails(protocol: dict[str, Any]) -> None:
+def test_unsubscribing_leaves_the_group_despite_a_failing_listener(protocol: dict[str, Any]) -> None:
     async def scene(cluster: GroupCluster) -> None:
         listener = Listener()
         first, second = await two_members(cluster, listener, protocol)
@@ -96,7 +96,7 @@ def test_who_unsubscribes_is_through_with_its_group_though_its_listener_fails(pr
 
 @every_protocol
 @pytest.mark.parametrize("end", ["close", "unsubscribe"])
-def test_a_listener_may_end_what_it_hears_of(protocol: dict[str, Any], end: str) -> None:
+def test_a_listener_may_leave_the_group(protocol: dict[str, Any], end: str) -> None:
     """It returns what it was just assigned; each callback is called once."""
 
     async def scene(cluster: GroupCluster) -> None:
@@ -115,7 +115,7 @@ def test_a_listener_may_end_what_it_hears_of(protocol: dict[str, Any], end: str)
 
 
 @every_protocol
-def test_an_application_is_not_given_what_became_anothers_before_it_came_for_it(protocol: dict[str, Any]) -> None:
+def test_an_assignment_revoked_before_the_poll_is_not_delivered(protocol: dict[str, Any]) -> None:
     async def scene(cluster: GroupCluster) -> None:
         listener = Listener()
         first = await cluster.reader("first", listener=listener, max_poll_interval_ms=10_000, **protocol)

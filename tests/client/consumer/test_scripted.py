@@ -122,7 +122,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
     asyncio.run(limited())
 
 
-def test_a_new_leader_that_has_what_was_read_is_read_on() -> None:
+def test_reading_continues_from_a_new_leader_with_the_same_records() -> None:
     async def main() -> None:
         async with scripted_brokers(2) as brokers, consumer(brokers) as source:
             Log(brokers[0], end=3)
@@ -161,7 +161,7 @@ def test_a_log_that_was_cut_is_read_again_from_where_it_diverges() -> None:
     run(main())
 
 
-def test_without_a_reset_a_log_that_was_cut_is_told_with_where_it_diverges() -> None:
+def test_without_a_reset_a_truncated_log_is_reported_with_its_diverging_offset() -> None:
     async def main() -> None:
         async with scripted_brokers(1) as brokers:
             Log(brokers[0], end=4, epoch=1).ends_epochs_at(2, 0)
@@ -252,7 +252,7 @@ def test_a_broker_without_topic_ids_is_asked_by_names() -> None:
     run(main())
 
 
-def test_who_may_not_read_hears_of_it_and_goes_on_when_it_may() -> None:
+def test_a_consumer_without_permission_gets_an_error_and_continues_once_allowed() -> None:
     async def main() -> None:
         async with scripted_brokers(1) as brokers, consumer(brokers) as source:
             Log(brokers[0], end=1).errors = [partition_data(None, error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)]
@@ -264,7 +264,7 @@ def test_who_may_not_read_hears_of_it_and_goes_on_when_it_may() -> None:
     run(main())
 
 
-def test_a_damaged_batch_is_told_with_its_place_and_may_be_passed_over() -> None:
+def test_a_damaged_batch_is_reported_with_its_offset_and_may_be_skipped() -> None:
     async def main() -> None:
         async with scripted_brokers(1) as brokers, consumer(brokers) as source:
             damaged = bytearray(batch(1))
@@ -294,7 +294,7 @@ def test_a_topic_that_is_not_there_is_not_asked_for_with_each_record_of_another(
     run(main())
 
 
-def test_a_leader_that_leaves_out_what_it_was_asked_for_is_asked_again() -> None:
+def test_partitions_missing_in_a_leaders_response_are_retried() -> None:
     async def main() -> None:
         async with scripted_brokers(1) as brokers, consumer(brokers) as source:
             log = Log(brokers[0], end=3)
@@ -325,7 +325,7 @@ def test_a_broker_that_does_not_answer_holds_up_no_partitions_of_others() -> Non
     run(main())
 
 
-def test_a_poll_waits_for_a_coordinator_however_long_there_is_none() -> None:
+def test_a_poll_waits_for_a_coordinator_without_limit() -> None:
     world = World(1)
     settings = replace(SETTINGS, group_id="g", default_api_timeout_ms=1_000)
 

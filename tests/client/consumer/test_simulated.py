@@ -191,7 +191,7 @@ async def read_from_one(world: World) -> list[int]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_comes_due_between_two_looks_at_the_clock_is_not_forgotten(seed: int) -> None:
+def test_partitions_due_between_two_clock_readings_are_fetched(seed: int) -> None:
     # Metadata is old after five minutes: by then a consumer that stands still would be woken.
     world = World(seed, odds=NetworkOdds(loss=0.1), limit_s=250, pauses=True)
     assert world.run(read_from_one(world)) == [LOG_END] * PARTITIONS

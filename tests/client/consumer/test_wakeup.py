@@ -52,7 +52,7 @@ def test_a_task_that_waits_is_woken_and_reads_on_where_it_was(node: AnyCluster, 
     in_task(node, place, scene)
 
 
-def test_where_no_task_reads_the_next_is_woken_and_only_that(node: AnyCluster, place: TopicPartition) -> None:
+def test_wakeup_without_a_reader_wakes_only_the_next_one(node: AnyCluster, place: TopicPartition) -> None:
     async def scene(consumer: aio.Consumer) -> None:
         consumer.wakeup()
         with pytest.raises(WakeupError):
@@ -62,9 +62,7 @@ def test_where_no_task_reads_the_next_is_woken_and_only_that(node: AnyCluster, p
     in_task(node, place, scene)
 
 
-def test_an_iteration_ends_before_the_next_record_and_a_new_one_goes_on(
-    node: AnyCluster, place: TopicPartition
-) -> None:
+def test_an_interrupted_iteration_can_be_resumed_by_a_new_one(node: AnyCluster, place: TopicPartition) -> None:
     async def scene(consumer: aio.Consumer) -> None:
         seen = []
 

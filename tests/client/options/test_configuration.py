@@ -166,7 +166,7 @@ def test_text_is_read_as_kafka_reads_it(given: dict[str, object], expected: tupl
         ({"max_in_flight_requests_per_connection": 0}, "expected a whole number from 1 to"),
     ],
 )
-def test_a_value_that_will_not_do_is_refused_with_what_would(options: dict[str, object], reason: str) -> None:
+def test_an_invalid_value_is_refused_with_the_valid_ones(options: dict[str, object], reason: str) -> None:
     with pytest.raises(BadSetting, match=re.escape(reason)):
         producer(options)
 
@@ -217,7 +217,7 @@ def test_six_requests_in_flight_are_allowed_without_idempotence() -> None:
     assert producer(max_in_flight_requests_per_connection=6, enable_idempotence=False)
 
 
-def test_a_delivery_timeout_that_nobody_gave_grows_with_what_it_holds() -> None:
+def test_the_default_delivery_timeout_grows_with_linger_and_request_timeout() -> None:
     assert producer(request_timeout_ms=200_000).delivery_timeout_ms == 200_005
 
 
@@ -242,19 +242,19 @@ def test_settings_of_a_consumer_that_do_not_fit_are_refused(options: dict[str, o
         consumer(options)
 
 
-def test_without_a_group_nothing_is_committed_by_itself() -> None:
+def test_without_a_group_nothing_is_committed_automatically() -> None:
     assert not consumer().enable_auto_commit
     assert consumer(group_id="g").enable_auto_commit
 
 
-def test_a_reconnect_pause_by_itself_is_the_longest_too_as_in_kafka() -> None:
+def test_a_reconnect_backoff_alone_is_also_the_maximum_as_in_kafka() -> None:
     assert producer(reconnect_backoff_ms=5).reconnect_backoff_max_ms == 5
 
 
 # ---- what has no effect
 
 
-def test_what_does_nothing_here_is_accepted_with_a_warning_that_points_at_who_gave_it() -> None:
+def test_settings_without_effect_cause_a_warning_at_the_callers_line() -> None:
     def construct(**keywords: object) -> Settings:
         # As constructors do.
         return read_settings(ProducerSettings, None, {**BOOTSTRAP, **keywords})
@@ -265,7 +265,7 @@ def test_what_does_nothing_here_is_accepted_with_a_warning_that_points_at_who_ga
 
 
 @pytest.mark.parametrize("options", [{"enable_metrics_push": False}, {"client_dns_lookup": "use_all_dns_ips"}])
-def test_asking_for_what_is_done_anyway_is_no_matter(options: dict[str, object]) -> None:
+def test_settings_that_request_the_default_behaviour_are_accepted(options: dict[str, object]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         producer(options)
@@ -280,7 +280,7 @@ def test_asking_for_what_is_done_anyway_is_no_matter(options: dict[str, object])
         ({"client_dns_lookup": "resolve_canonical_bootstrap_servers_only"}, "all addresses of a name are tried"),
     ],
 )
-def test_what_would_be_another_thing_without_its_setting_is_refused(options: dict[str, object], reason: str) -> None:
+def test_settings_that_must_not_be_ignored_are_refused(options: dict[str, object], reason: str) -> None:
     with pytest.raises(BadSetting, match=re.escape(reason)):
         producer(options)
 
@@ -294,7 +294,7 @@ def test_plaintext_has_no_tls() -> None:
     assert producer().tls is None
 
 
-def test_ssl_trusts_the_systems_authorities_and_checks_names_unless_told() -> None:
+def test_ssl_trusts_the_systems_authorities_and_checks_names_by_default() -> None:
     tls = producer(security_protocol="ssl").tls
     assert tls is not None
     assert tls.context.check_hostname

@@ -73,7 +73,7 @@ def test_a_record_larger_than_a_batch_is_a_batch_of_its_own_and_due_at_once() ->
     assert ready(gathering, 0.0).leaders == {LEADER}
 
 
-def test_everything_is_due_when_it_is_flushed_and_what_comes_later_lingers() -> None:
+def test_a_flush_makes_everything_due_and_later_records_linger() -> None:
     gathering = accumulator()
     put(gathering, A)
     (flushed,) = gathering.begin_flush()
@@ -83,7 +83,7 @@ def test_everything_is_due_when_it_is_flushed_and_what_comes_later_lingers() -> 
     assert not ready(gathering, 0.0).leaders
 
 
-def test_a_flush_waits_for_what_is_in_flight_too() -> None:
+def test_a_flush_waits_for_batches_in_flight_too() -> None:
     gathering = accumulator()
     put(gathering, A)
     (in_flight,) = drain(gathering)
@@ -111,7 +111,7 @@ def test_everything_is_due_when_memory_is_short() -> None:
     assert ready(gathering, 0.0).leaders == {LEADER}
 
 
-def test_a_record_that_waited_for_memory_uses_what_was_reserved_for_it() -> None:
+def test_a_record_uses_its_memory_reservation() -> None:
     gathering = accumulator(buffer_memory=2000)
     put(gathering, A)
     granted: list[bool] = []
@@ -153,7 +153,7 @@ def test_a_record_that_cannot_be_written_costs_no_memory() -> None:
     assert gathering.waiting() == {}
 
 
-def test_a_batch_that_goes_before_it_is_full_gives_back_what_it_did_not_use() -> None:
+def test_a_batch_sent_before_it_is_full_releases_unused_memory() -> None:
     gathering = accumulator(batch_size=50_000)
     put(gathering, A)
     assert gathering.pool.free_bytes == 50_000 - BATCH_OVERHEAD_BYTES
@@ -171,7 +171,7 @@ def test_one_batch_of_each_partition_is_drained_at_a_time() -> None:
     assert gathering.waiting() == {A: 1, B: 1}
 
 
-def test_a_drain_goes_on_where_the_last_one_ended() -> None:
+def test_a_drain_resumes_where_the_last_one_ended() -> None:
     gathering = accumulator()
     for partition in (A, B, C) * 2:
         put(gathering, partition, b"x" * 600)
@@ -210,7 +210,7 @@ def test_topics_without_a_leader_are_named() -> None:
     assert readiness.leaderless == {"orders"}
 
 
-def test_what_comes_back_goes_before_what_follows_it_and_waits_for_its_back_off() -> None:
+def test_requeued_batches_stay_in_front_and_wait_for_their_back_off() -> None:
     gathering = accumulator()
     put(gathering, A, b"1" * 600)
     put(gathering, A, b"2" * 600)
@@ -225,7 +225,7 @@ def test_what_comes_back_goes_before_what_follows_it_and_waits_for_its_back_off(
     assert first.attempts == 1
 
 
-def test_nothing_is_appended_to_what_comes_back() -> None:
+def test_requeued_batches_accept_no_records() -> None:
     gathering = accumulator()
     put(gathering, A, b"1")
     (batch,) = drain(gathering)
@@ -252,7 +252,7 @@ def test_parts_of_a_split_batch_stand_in_its_place() -> None:
     assert gathering.pool.free_bytes == gathering.pool.total_bytes
 
 
-def test_what_is_older_than_the_delivery_timeout_expires_in_order_and_is_looked_for_in_time() -> None:
+def test_batches_past_the_delivery_timeout_expire_in_order_and_on_time() -> None:
     gathering = accumulator(linger_ms=60_000)
     put(gathering, A, b"1" * 600, now_s=1.0)
     put(gathering, A, b"2" * 600, now_s=2.0)
@@ -267,7 +267,7 @@ def test_what_is_older_than_the_delivery_timeout_expires_in_order_and_is_looked_
     assert ready(gathering, 15.0).next_check_s == inf
 
 
-def test_what_is_retried_expires_by_when_it_was_begun() -> None:
+def test_retried_batches_expire_by_their_creation_time() -> None:
     gathering = accumulator()
     put(gathering, A, now_s=1.0)
     (batch,) = drain(gathering, 1.0)
@@ -276,7 +276,7 @@ def test_what_is_retried_expires_by_when_it_was_begun() -> None:
     assert gathering.expire(12.0) == [batch]
 
 
-def test_an_abort_takes_out_what_is_not_in_flight() -> None:
+def test_an_abort_takes_out_batches_that_are_not_in_flight() -> None:
     gathering = accumulator()
     put(gathering, A, b"1" * 600)
     put(gathering, A, b"2" * 600)
@@ -322,7 +322,7 @@ def test_a_batch_that_another_follows_takes_nothing_more_though_it_has_room() ->
     assert shut(gathering, B, lambda: gathering.append_batch(B, builder.seal(), 0.0))
 
 
-def test_a_producer_that_closes_takes_nothing_more_into_what_is_open() -> None:
+def test_a_closing_producer_appends_nothing_to_open_batches() -> None:
     gathering = accumulator()
     put(gathering, A)
     assert shut(gathering, A, gathering.close)
@@ -347,7 +347,7 @@ def test_the_sender_is_woken_for_a_new_batch_and_not_for_every_record() -> None:
     assert len(woken) == 2
 
 
-def test_a_leader_that_does_not_take_what_is_due_is_slow_until_it_does() -> None:
+def test_a_leader_is_slow_while_it_does_not_take_due_batches() -> None:
     gathering = accumulator(partitioner_availability_timeout_ms=200)
     put(gathering, A)
     ready(gathering, 1.0)

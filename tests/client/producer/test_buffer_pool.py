@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from cordwood.client.producer.buffer_pool import BufferPool, Reservation
 
 
-def test_what_there_is_is_given_and_no_more() -> None:
+def test_only_existing_records_are_returned() -> None:
     pool = BufferPool(100)
     assert pool.take(60)
     assert not pool.take(41)
@@ -15,7 +15,7 @@ def test_what_there_is_is_given_and_no_more() -> None:
     assert pool.free_bytes == 0
 
 
-def test_who_waits_is_served_before_who_comes_later_even_if_that_one_wants_less() -> None:
+def test_reservations_are_granted_in_order_even_if_a_later_one_is_smaller() -> None:
     pool = BufferPool(100)
     pool.take(100)
     served: list[str] = []
@@ -34,7 +34,7 @@ def test_a_reservation_may_be_granted_at_once() -> None:
     assert pool.reserve(100, lambda: None).is_granted
 
 
-def test_one_who_gives_up_leaves_the_line_to_the_next() -> None:
+def test_a_cancelled_waiter_leaves_its_place_to_the_next() -> None:
     pool = BufferPool(100)
     pool.take(50)
     first = pool.reserve(80, lambda: None)
@@ -60,7 +60,7 @@ def test_a_reservation_that_is_used_is_not_given_back() -> None:
     assert pool.free_bytes == 30
 
 
-def test_nobody_gives_back_what_was_not_taken() -> None:
+def test_releasing_untaken_memory_is_an_error() -> None:
     with pytest.raises(AssertionError):
         BufferPool(100).give(1)
 

@@ -92,7 +92,7 @@ def test_no_rows_are_delivered_at_once(node: AnyCluster, producer: Producer) -> 
     assert producer.send_arrow(table(0), node.topic(), key="customer").result(0) == (0, {})
 
 
-def test_what_is_no_table_is_refused(node: AnyCluster, producer: Producer) -> None:
+def test_non_tables_are_refused(node: AnyCluster, producer: Producer) -> None:
     with pytest.raises(BadSetting, match="expected a RecordBatch, a Table or a RecordBatchReader"):
         producer.send_arrow({"value": [b"x"]}, node.topic())
 
@@ -141,7 +141,7 @@ def test_rows_without_keys_go_to_all_partitions_in_whole_batches(node: AnyCluste
     assert len([records for records in found.values() if records]) > 1
 
 
-def test_rows_stand_between_what_was_sent_before_and_after_them(node: AnyCluster) -> None:
+def test_rows_keep_their_place_between_earlier_and_later_records(node: AnyCluster) -> None:
     topic = node.topic(partitions=1)
     with Producer(bootstrap_servers=node.bootstrap, linger_ms=60_000) as producer:
         for value in ("first", "second"):
@@ -225,7 +225,7 @@ def test_batches_that_the_topic_does_not_take_are_split(node: AnyCluster, produc
         ({"headers": "value"}, "headers is the column value of type string; expected lists"),
     ],
 )
-def test_what_cannot_be_sent_is_refused_with_the_reason(
+def test_a_row_that_cannot_be_sent_is_refused_with_the_reason(
     node: AnyCluster, producer: Producer, columns: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(BadSetting, match=reason):

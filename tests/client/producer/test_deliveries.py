@@ -37,7 +37,7 @@ def test_the_brokers_time_goes_before_the_records_own() -> None:
     assert delivery.result().timestamp == 5555
 
 
-def test_where_the_broker_does_not_say_an_offset_there_is_none() -> None:
+def test_an_offset_missing_in_the_response_is_unknown() -> None:
     batch, (_, second) = batch_of(b"a", b"b")
     batch.complete(-1, -1)
     assert second.result().offset == -1
@@ -52,7 +52,7 @@ def test_a_failure_is_raised_for_each_record() -> None:
         second.result()
 
 
-def test_a_failure_that_records_share_does_not_gather_the_tracebacks_of_all_who_ask() -> None:
+def test_a_shared_failure_does_not_collect_the_tracebacks_of_all_callers() -> None:
     batch, deliveries = batch_of(b"a", b"b")
     error = BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not yours", "t-0")
     error.__cause__ = cause = ValueError("because")
@@ -86,7 +86,9 @@ def test_callbacks_are_called_once_in_the_order_of_the_records() -> None:
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, asyncio.CancelledError])
-def test_a_callback_that_fails_harms_nobody(error: type[BaseException], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_callback_does_not_affect_others(
+    error: type[BaseException], caplog: pytest.LogCaptureFixture
+) -> None:
     batch, (first, second) = batch_of(b"a", b"b")
     called: list[Delivery] = []
 
@@ -131,7 +133,7 @@ def test_an_awaited_delivery_raises_why_the_record_was_given_up() -> None:
     asyncio.run(scenario())
 
 
-def test_where_nobody_may_block_the_result_cannot_be_waited_for() -> None:
+def test_blocking_on_a_result_is_refused_if_blocking_is_not_allowed() -> None:
     _, (delivery,) = batch_of(b"a")
     with pytest.raises(IllegalState, match="await"):
         delivery.result()
@@ -217,7 +219,7 @@ def test_parts_keep_order_sequence_and_identity_and_share_the_memory() -> None:
     assert first.held_bytes + second.held_bytes == 10_000
 
 
-def test_threads_that_wait_and_one_that_completes_miss_nobody() -> None:
+def test_waiting_and_completing_threads_lose_no_wakeup() -> None:
     """Whoever comes while the batch is being completed is told by itself or by the other, and once."""
     for _ in range(200):
         batch, (delivery,) = batch_of(b"a", packing=Packing(10_000, new_event=threading.Event))

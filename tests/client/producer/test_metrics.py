@@ -13,7 +13,7 @@ def test_a_rate_is_by_the_time_since_the_start_at_first() -> None:
     assert meter.rate(110.0) == 10.0
 
 
-def test_a_rate_forgets_what_is_older_than_a_minute_and_the_total_does_not() -> None:
+def test_a_rate_covers_the_last_minute_and_the_total_everything() -> None:
     meter = Meter(0.0)
     meter.add(900, 1.0)
     meter.add(30, 45.0)
@@ -33,7 +33,7 @@ def test_an_average_and_a_greatest_value_are_those_of_the_last_values() -> None:
     assert isnan(distribution.greatest(200.0))
 
 
-def test_what_is_told_has_kafkas_names() -> None:
+def test_reported_features_have_kafkas_names() -> None:
     told = ProducerMetrics(0.0).read(1.0)
     for name in (
         "record-send-rate",

@@ -21,7 +21,7 @@ from tests.client.model_partition import answer, records_of
 from tests.client.scripted_producing import Stage, play
 
 
-def test_serializers_are_not_asked_for_what_is_null() -> None:
+def test_serializers_are_not_called_for_null() -> None:
     async def scene(stage: Stage) -> None:
         settings = {"value_serializer": lambda value: b"<%d>" % value, "key_serializer": str.encode}
         async with stage.producer(**settings) as producer:
@@ -51,7 +51,7 @@ def test_headers_may_be_a_dict() -> None:
     play(scene)
 
 
-def test_serializers_make_bytes_and_their_failures_are_told() -> None:
+def test_serializers_return_bytes_and_their_failures_are_raised() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.producer(
             value_serializer=lambda value: b"<%d>" % value, key_serializer=str.encode
@@ -82,7 +82,7 @@ def test_serializers_make_bytes_and_their_failures_are_told() -> None:
         ({"headers": [("\ud800", b"1")]}, "header"),
     ],
 )
-def test_what_cannot_be_part_of_a_record_is_told_and_harms_no_other(record: dict[str, Any], told: str) -> None:
+def test_an_invalid_record_is_reported_and_does_not_affect_others(record: dict[str, Any], told: str) -> None:
     async def scene(stage: Stage) -> None:
         async with stage.producer() as producer:
             before = await producer.send("t", b"before")
@@ -94,7 +94,7 @@ def test_what_cannot_be_part_of_a_record_is_told_and_harms_no_other(record: dict
     play(scene)
 
 
-def test_a_partitioner_that_fails_is_told() -> None:
+def test_a_failing_partitioner_is_reported() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.producer(partitioner=lambda key, partitions, available: 1 // 0) as producer:
             with pytest.raises(ClientError, match="partitioner"):
@@ -104,7 +104,7 @@ def test_a_partitioner_that_fails_is_told() -> None:
 
 
 @pytest.mark.parametrize("record", ["t", b"t", (), ("t", b"", b"", 0, 1, (), 7), 5])
-def test_what_is_no_record_is_told(record: Any) -> None:
+def test_invalid_records_are_reported(record: Any) -> None:
     async def scene(stage: Stage) -> None:
         async with stage.producer() as producer:
             with pytest.raises(BadSetting, match="record"):
@@ -154,7 +154,7 @@ class Troublemaker:
         raise ValueError("on purpose")
 
 
-def test_interceptors_change_records_and_hear_what_became_of_them() -> None:
+def test_interceptors_change_records_and_get_their_outcome() -> None:
     async def scene(stage: Stage) -> None:
         listener = Listener()
         async with stage.producer(interceptors=[listener], max_block_ms=1_000) as producer:
@@ -170,7 +170,7 @@ def test_interceptors_change_records_and_hear_what_became_of_them() -> None:
     play(scene)
 
 
-def test_what_interceptors_raise_reaches_nobody_who_sends(caplog: pytest.LogCaptureFixture) -> None:
+def test_exceptions_of_interceptors_do_not_reach_the_caller_of_send(caplog: pytest.LogCaptureFixture) -> None:
     async def scene(stage: Stage) -> None:
         async with stage.producer(interceptors=[Troublemaker(), Listener()]) as producer:
             assert (await producer.send_and_wait("t", b"a")).offset == 0
@@ -180,7 +180,7 @@ def test_what_interceptors_raise_reaches_nobody_who_sends(caplog: pytest.LogCapt
     assert "Interceptor failed" in caplog.text
 
 
-def test_metrics_count_what_was_sent_tried_again_and_failed() -> None:
+def test_metrics_count_sends_retries_and_failures() -> None:
     async def scene(stage: Stage) -> None:
         codes = [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NONE, ErrorCode.INVALID_RECORD]
 

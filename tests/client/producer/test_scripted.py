@@ -38,7 +38,7 @@ def test_a_record_waits_for_others_as_long_as_linger_says() -> None:
     play(scene)
 
 
-def test_flush_sends_at_once_what_lingers_and_returns_when_it_is_delivered() -> None:
+def test_flush_sends_lingering_records_and_returns_after_delivery() -> None:
     async def scene(stage: Stage) -> None:
         loop = asyncio.get_running_loop()
         async with stage.producer(linger_ms=60_000) as producer:
@@ -51,7 +51,7 @@ def test_flush_sends_at_once_what_lingers_and_returns_when_it_is_delivered() -> 
     play(scene)
 
 
-def test_flush_gives_up_after_its_time_and_what_it_waited_for_is_still_delivered() -> None:
+def test_a_flush_times_out_and_its_records_are_still_delivered() -> None:
     async def scene(stage: Stage) -> None:
         stage.stall()
         async with stage.producer() as producer:
@@ -153,7 +153,7 @@ def test_a_record_that_is_not_delivered_in_time_fails_and_the_next_is_delivered(
     play(scene)
 
 
-def test_who_has_no_right_to_an_id_hears_of_it_and_may_have_it_later() -> None:
+def test_a_producer_without_permission_for_an_id_may_retry_later() -> None:
     async def scene(stage: Stage) -> None:
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         stage.broker.answers[InitProducerIdRequest.api_key] = lambda request, version: InitProducerIdResponse(
@@ -168,7 +168,7 @@ def test_who_has_no_right_to_an_id_hears_of_it_and_may_have_it_later() -> None:
     play(scene)
 
 
-def test_brokers_before_topic_ids_are_told_topics_by_name() -> None:
+def test_brokers_before_topic_ids_get_topic_names() -> None:
     async def scene(stage: Stage) -> None:
         stage.broker.max_versions = {ProduceRequest.api_key: 9, MetadataRequest.api_key: 9}
         async with stage.producer() as producer:
@@ -179,7 +179,7 @@ def test_brokers_before_topic_ids_are_told_topics_by_name() -> None:
     play(scene)
 
 
-def test_newer_brokers_are_told_topics_by_id() -> None:
+def test_newer_brokers_get_topic_ids() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.producer() as producer:
             await producer.send_and_wait("t", b"a")

@@ -118,7 +118,7 @@ def test_a_record_goes_into_the_open_batch_and_its_delivery_knows_where_it_is(st
     assert stage.long_ways == []
 
 
-def test_a_key_decides_as_it_does_on_the_long_way(stage: Stage) -> None:
+def test_keys_choose_the_same_partition_on_both_paths(stage: Stage) -> None:
     for partition in range(4):
         stage.open(partition)
     for number in range(100):
@@ -149,7 +149,7 @@ def test_a_partition_that_is_given_is_the_one(stage: Stage) -> None:
     ],
     ids=str,
 )
-def test_what_has_to_be_looked_at_goes_the_long_way_as_it_was_given(stage: Stage, given: dict[str, Any]) -> None:
+def test_records_for_interceptors_take_the_general_path_unchanged(stage: Stage, given: dict[str, Any]) -> None:
     stage.open(2)
     assert stage.send(**given) == LONG_WAY
     record = {"topic": "orders", "value": b"value", "key": None, "partition": None, "timestamp_ms": None, "headers": ()}
@@ -157,7 +157,7 @@ def test_what_has_to_be_looked_at_goes_the_long_way_as_it_was_given(stage: Stage
     assert stage.builders[2].count == 0
 
 
-def test_what_a_serializer_is_to_see_goes_the_long_way(stage: Stage) -> None:
+def test_records_for_a_serializer_take_the_general_path(stage: Stage) -> None:
     stage.shortcut = stage.made(serializes_values=True)
     stage.open(2)
     assert stage.send() == LONG_WAY
@@ -168,7 +168,7 @@ def test_what_a_serializer_is_to_see_goes_the_long_way(stage: Stage) -> None:
     assert stage.send(b"value").index == 0, "it has no key"
 
 
-def test_keys_of_a_partitioner_that_has_to_be_asked_go_the_long_way(stage: Stage) -> None:
+def test_custom_partitioners_take_the_general_path(stage: Stage) -> None:
     stage.shortcut = stage.made(knows_keys=False)
     for partition in range(4):
         stage.open(partition, sticky=False)
@@ -186,7 +186,7 @@ def test_records_without_a_key_stay_with_the_batch_that_was_begun_up_to_a_bound(
     assert stage.sticky.given_bytes == 1000, "the long way counts it"
 
 
-def test_a_batch_that_is_full_sends_the_record_the_long_way_and_counts_nothing(stage: Stage) -> None:
+def test_a_full_batch_sends_the_record_to_the_general_path_uncounted(stage: Stage) -> None:
     stage.open(2, limit=300)
     assert stage.send(b"v" * 100).index == 0
     given_bytes = stage.sticky.given_bytes
@@ -203,7 +203,7 @@ def test_a_batch_that_is_closed_takes_nothing(stage: Stage) -> None:
     assert stage.send().index == 0
 
 
-def test_news_of_the_cluster_lead_the_long_way_until_a_batch_is_opened_under_them(stage: Stage) -> None:
+def test_new_metadata_disables_the_fast_path_until_a_batch_is_opened_under_it(stage: Stage) -> None:
     stage.open(1)
     stage.open(2)
     stage.cluster = stage.newer_cluster()
@@ -213,7 +213,7 @@ def test_news_of_the_cluster_lead_the_long_way_until_a_batch_is_opened_under_the
     assert stage.send(partition=1) == LONG_WAY
 
 
-def test_what_is_serialized_is_appended_with_its_time_and_headers_or_not_at_all(stage: Stage) -> None:
+def test_serialized_records_are_appended_with_timestamp_and_headers_or_not_at_all(stage: Stage) -> None:
     stage.open(2)
     delivery = stage.shortcut.append("orders", None, None, None, 5, [("trace", b"1")])
     assert (delivery.timestamp_ms, delivery.value_size) == (5, -1)
@@ -221,7 +221,7 @@ def test_what_is_serialized_is_appended_with_its_time_and_headers_or_not_at_all(
     assert stage.long_ways == []
 
 
-def test_a_record_waits_for_who_holds_the_lock(stage: Stage) -> None:
+def test_a_record_waits_for_the_locks_holder(stage: Stage) -> None:
     batch = stage.open(2)
     sent: list[Any] = []
     with stage.lock:

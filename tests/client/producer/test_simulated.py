@@ -194,7 +194,7 @@ def check_what_was_told(cluster: ModelCluster, told: Told) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_every_record_is_written_once_and_in_order_and_told_so_once(seed: int) -> None:
+def test_every_record_is_written_once_in_order_and_acknowledged_once(seed: int) -> None:
     world = World(seed, odds=ODDS, limit_s=3_600, pauses=True)
     settings = ProducerSettings(batch_size=200, linger_ms=5 if seed % 2 else 0)
     cluster, told = world.run(produce(world, settings, fault=0.1, largest_batch=4 if seed % 3 == 0 else None))
@@ -203,7 +203,7 @@ def test_every_record_is_written_once_and_in_order_and_told_so_once(seed: int) -
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_what_is_given_up_may_be_missing_but_nothing_is_written_twice_or_out_of_order(seed: int) -> None:
+def test_abandoned_records_may_be_missing_but_none_is_duplicated_or_reordered(seed: int) -> None:
     world = World(seed, odds=NetworkOdds(loss=0.03, late_notice_s=3.0), limit_s=3_600, pauses=True)
     settings = ProducerSettings(
         batch_size=200, linger_ms=1, request_timeout_ms=300, delivery_timeout_ms=700, max_block_ms=600_000

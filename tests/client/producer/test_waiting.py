@@ -44,7 +44,7 @@ def test_a_topic_that_does_not_come_is_waited_for_no_longer_than_max_block_ms() 
     play(scene)
 
 
-def test_a_topic_that_is_not_there_and_not_created_is_not_found_and_what_helps_is_told() -> None:
+def test_a_missing_topic_is_reported_with_advice() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.producer(max_block_ms=2_000) as producer:
             with pytest.raises(TopicNotFound) as raised:
@@ -56,7 +56,7 @@ def test_a_topic_that_is_not_there_and_not_created_is_not_found_and_what_helps_i
     play(scene)
 
 
-def test_who_comes_later_waits_for_a_topic_as_long_as_who_came_first() -> None:
+def test_every_caller_waits_for_a_topic_for_its_full_timeout() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.producer(max_block_ms=90_000) as producer:
             loop = asyncio.get_running_loop()
@@ -89,7 +89,7 @@ def test_a_partition_that_is_not_there_is_refused() -> None:
     play(scene)
 
 
-def test_who_finds_no_room_waits_in_line_and_goes_on_when_there_is() -> None:
+def test_callers_without_room_queue_and_continue_when_there_is_room() -> None:
     async def scene(stage: Stage) -> None:
         stage.stall()
         async with stage.producer(buffer_memory=10_000, batch_size=2_000, request_timeout_ms=5_000) as producer:
@@ -110,7 +110,7 @@ def test_who_finds_no_room_waits_in_line_and_goes_on_when_there_is() -> None:
     play(scene)
 
 
-def test_who_finds_no_room_within_max_block_ms_is_told_so() -> None:
+def test_no_room_within_max_block_ms_raises_buffer_exhausted() -> None:
     async def scene(stage: Stage) -> None:
         stage.stall()
         async with stage.producer(buffer_memory=3_000, batch_size=1_000, max_block_ms=1_500) as producer:
@@ -155,7 +155,7 @@ def test_a_record_that_is_larger_than_a_request_is_refused() -> None:
 # ---- closing
 
 
-def test_closing_delivers_what_waits() -> None:
+def test_closing_delivers_queued_records() -> None:
     async def scene(stage: Stage) -> None:
         producer = stage.new_producer(linger_ms=60_000)
         await producer.start()
@@ -167,7 +167,7 @@ def test_closing_delivers_what_waits() -> None:
 
 
 @pytest.mark.parametrize("timeout", [0, 3])
-def test_closing_in_a_hurry_gives_up_what_is_not_delivered(timeout: float) -> None:
+def test_closing_with_a_short_timeout_fails_undelivered_records(timeout: float) -> None:
     async def scene(stage: Stage) -> None:
         stage.stall()
         loop = asyncio.get_running_loop()
@@ -200,7 +200,7 @@ def test_nothing_is_sent_after_closing_or_before_starting() -> None:
     play(scene)
 
 
-def test_who_waits_for_room_or_for_a_topic_hears_of_the_close() -> None:
+def test_callers_waiting_for_room_or_a_topic_are_woken_by_close() -> None:
     async def scene(stage: Stage) -> None:
         stage.stall()
         loop = asyncio.get_running_loop()
@@ -255,7 +255,7 @@ def test_without_acknowledgements_flush_returns_once_the_broker_has_read_all() -
     play(scene)
 
 
-def test_without_acknowledgements_a_broker_that_hangs_up_is_told_once() -> None:
+def test_without_acknowledgements_a_lost_broker_is_reported_once() -> None:
     async def scene(stage: Stage) -> None:
         def cut(request: ProduceRequest, version: int) -> None:
             raise Cut

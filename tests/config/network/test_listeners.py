@@ -39,7 +39,7 @@ def test_an_endpoint_is_written_as_it_is_read() -> None:
 @pytest.mark.parametrize(
     "text", ["A:9092", "A://host", "A://host:port", "A://ho st:1", "A://host:65536", "A://host:-1"]
 )
-def test_what_is_no_endpoint_is_refused(text: str) -> None:
+def test_invalid_endpoints_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"^Error creating broker listeners from .*Unable to parse"):
         endpoint(text)
 
@@ -81,7 +81,7 @@ def test_a_bad_map_is_refused(text: str) -> None:
         parse_protocol_map(text)
 
 
-def test_a_nodes_listeners_by_what_they_are_for() -> None:
+def test_listeners_are_grouped_by_role() -> None:
     listeners = told({"advertised.listeners": "PLAINTEXT://a.example:9092"}).listeners
     assert [str(each) for each in listeners.broker_endpoints] == ["PLAINTEXT://:9092"]
     assert [str(each) for each in listeners.controller_endpoints] == ["CONTROLLER://:9093"]

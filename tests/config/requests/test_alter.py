@@ -118,7 +118,7 @@ def topic_after(current: dict[str, str], *changes: Change) -> Altered | Refusal:
     return alter_incrementally(broker(), TOPIC, current, changes)
 
 
-def test_append_adds_what_is_not_there_to_what_was_set() -> None:
+def test_append_adds_missing_items_to_the_set_value() -> None:
     name = "leader.replication.throttled.replicas"
     answer = topic_after({name: "0:1,0:1"}, change(Operation.APPEND, name, "0:1,3:4,3:4"))
     assert answer == Altered({name: "0:1,0:1,3:4"}, ((name, "0:1,0:1,3:4"),))
@@ -146,12 +146,12 @@ def test_delete_takes_a_setting_away() -> None:
     assert answer == Altered({"segment.ms": "7"}, (("retention.ms", None),))
 
 
-def test_setting_a_topic_to_what_it_is_records_nothing() -> None:
+def test_setting_a_topic_to_its_current_value_is_not_recorded() -> None:
     answer = topic_after({"retention.ms": "5"}, change(Operation.SET, "retention.ms", "5"))
     assert answer == Altered({"retention.ms": "5"}, ())
 
 
-def test_setting_a_broker_to_what_it_is_records_it_again() -> None:
+def test_setting_a_broker_to_its_current_value_is_recorded_again() -> None:
     changes = [change(Operation.SET, "log.retention.ms", "5")]
     answer = alter_incrementally(broker(), BROKER, {"log.retention.ms": "5"}, changes)
     assert answer == Altered({"log.retention.ms": "5"}, (("log.retention.ms", "5"),))
@@ -165,7 +165,7 @@ def test_one_bad_change_refuses_them_all() -> None:
     )
 
 
-def test_replacing_takes_away_what_is_not_named() -> None:
+def test_replacing_removes_settings_that_are_not_named() -> None:
     answer = replace_settings(broker(), TOPIC, {"retention.ms": "5", "segment.ms": "7"}, [("retention.ms", "6")])
     assert answer == Altered({"retention.ms": "6"}, (("retention.ms", "6"), ("segment.ms", None)))
 
@@ -178,14 +178,14 @@ def test_a_brokers_unknown_key_is_refused_with_the_nearest() -> None:
     )
 
 
-def test_what_was_stored_and_is_bad_does_not_stand_in_the_way() -> None:
+def test_invalid_stored_settings_do_not_block() -> None:
     current = {"num.io.threads": "many", "plugin.key": "5"}
     answer = alter_incrementally(broker(), BROKER, current, [change(Operation.SET, "log.retention.ms", "5")])
     assert isinstance(answer, Altered)
     assert answer.settings == {**current, "log.retention.ms": "5"}
 
 
-def test_a_change_for_all_brokers_is_checked_with_what_this_one_has() -> None:
+def test_a_cluster_wide_change_is_checked_against_this_brokers_settings() -> None:
     config = broker().with_dynamic({}, {"log.cleaner.threads": "2"})
     changes = [change(Operation.SET, "log.cleaner.dedupe.buffer.size", "2000000")]
     assert reason_of(alter_incrementally(config, ALL_BROKERS, {}, changes)) == (

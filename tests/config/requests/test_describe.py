@@ -87,7 +87,7 @@ def entry_of(entries: list[Entry], name: str) -> Entry:
     return next(entry for entry in entries if entry.name == name)
 
 
-def test_a_secret_is_never_told() -> None:
+def test_secrets_are_never_reported() -> None:
     entries = describe_broker(told({"ssl.keystore.password": "oak", "listener.name.plaintext.ssl.key.password": "elm"}))
     for name in ("ssl.keystore.password", "listener.name.plaintext.ssl.key.password"):
         entry = entry_of(entries, name)

@@ -207,7 +207,7 @@ def test_client_certificates_need_a_tls_listener_while_a_node_runs() -> None:
     assert "PLAINTEXT does not use TLS" in str(answer)
 
 
-def test_what_was_stored_does_not_stand_in_the_way_of_another_change() -> None:
+def test_stored_settings_do_not_block_other_changes() -> None:
     stored = {"listener.name.gone.max.connections": "5"}
     config = broker().with_dynamic({}, stored)
     answer = alter_incrementally(config, THIS_BROKER, stored, [Change("log.retention.ms", Operation.SET, "5")])
@@ -231,7 +231,7 @@ def test_limits_of_connections_are_for_addresses() -> None:
 
 
 @pytest.mark.parametrize("name", ["listeners", "advertised.listeners", "listener.security.protocol.map"])
-def test_listeners_stay_what_they_were_at_the_start(name: str) -> None:
+def test_listeners_are_fixed_at_the_start(name: str) -> None:
     """A listener that was closed by a dynamic setting would still let clients in."""
     answer = alter_incrementally(told(WITH_TLS), THIS_BROKER, {}, [Change(name, Operation.SET, "SSL:SSL")])
     assert isinstance(answer, Refusal)

@@ -180,7 +180,7 @@ def test_every_partition_goes_to_one_of_its_subscribers(name: str, group: tuple[
 
 @pytest.mark.parametrize("name", ASSIGNORS)
 @given(group=any_groups(), data=st.data())
-def test_it_still_does_when_topics_grow_and_members_join_leave_and_subscribe_anew(
+def test_assignments_match_kafkas_through_changes_of_topics_and_members(
     name: str, group: tuple[GroupSpec, Topics], data: st.DataObject
 ) -> None:
     spec, topics = group
@@ -214,9 +214,7 @@ def test_uniform_moves_nothing_when_nothing_changed(group: tuple[GroupSpec, Topi
 
 
 @given(homogeneous_groups(), MEMBER_IDS)
-def test_a_member_that_joins_is_given_its_share_and_nobody_else_anything(
-    group: tuple[GroupSpec, Topics], newcomer: str
-) -> None:
+def test_only_the_joining_member_gets_partitions(group: tuple[GroupSpec, Topics], newcomer: str) -> None:
     spec, topics = group
     spec = without_member(spec, newcomer)
     if not spec.members:
@@ -249,7 +247,7 @@ def test_the_order_in_which_members_are_given_makes_no_difference(
 
 
 @given(any_groups())
-def test_what_a_member_keeps_whole_is_the_mapping_that_was_given(group: tuple[GroupSpec, Topics]) -> None:
+def test_an_unchanged_assignment_is_the_same_mapping(group: tuple[GroupSpec, Topics]) -> None:
     spec, topics = group
     settled = assigned_group(spec, assign_uniform(spec, topics))
     for member_id, share in assign_uniform(settled, topics).items():

@@ -151,7 +151,7 @@ def expire(state: GroupShardState) -> int:
     return len(decided.records)
 
 
-def test_what_expires_together_is_written_in_batches_that_fit_a_log() -> None:
+def test_expired_offsets_are_written_in_batches_that_fit_the_log() -> None:
     clock = Clock()
     state = group_state(clock)
     commit(state, "large", range(2500))
@@ -163,7 +163,7 @@ def test_what_expires_together_is_written_in_batches_that_fit_a_log() -> None:
     assert state.offsets.by_group == {}
 
 
-def test_the_rest_of_what_expires_follows_at_once_and_then_the_check_waits_for_its_interval() -> None:
+def test_remaining_expired_offsets_follow_at_once_before_the_next_interval() -> None:
     clock = Clock()
     state = group_state(clock)
     commit(state, "large", range(1500))

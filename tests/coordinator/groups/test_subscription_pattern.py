@@ -51,7 +51,7 @@ def test_a_pattern_that_re2_does_not_know_is_refused(pattern: str) -> None:
     assert refused.value.error is ErrorCode.INVALID_REGULAR_EXPRESSION
 
 
-def test_the_refusal_names_the_pattern_and_what_is_wrong_with_it() -> None:
+def test_the_refusal_names_the_pattern_and_the_reason() -> None:
     with pytest.raises(Refusal, match=r"`orders\(` .*: missing \): orders\("):
         check_pattern("orders(")
 
@@ -91,7 +91,7 @@ def test_a_pattern_too_large_for_a_set_is_matched_alone() -> None:
 @given(
     st.lists(st.text("ab.*|", max_size=6), unique=True), st.lists(st.text("ab", min_size=1, max_size=4), unique=True)
 )
-def test_many_patterns_at_once_match_what_each_would_match_alone(patterns: list[str], names: list[str]) -> None:
+def test_many_patterns_together_match_the_same_as_each_alone(patterns: list[str], names: list[str]) -> None:
     together = resolve_patterns(patterns, names)
     alone = {pattern: resolve_patterns([pattern], names)[pattern] for pattern in patterns}
     assert together == alone

@@ -19,7 +19,7 @@ def test_after_the_last_epoch_a_producer_that_begins_gets_a_new_id() -> None:
     assert desk.transaction.previous_producer_id == 7
 
 
-def test_a_retry_of_what_gave_out_the_new_id_gets_the_same() -> None:
+def test_a_retry_of_the_request_that_assigned_the_new_id_gets_the_same_id() -> None:
     desk = Desk()
     desk.at_epoch(LAST_EPOCH)
     first = desk.begin((7, LAST_EPOCH))
@@ -57,7 +57,7 @@ def test_a_retry_of_the_end_with_the_last_epoch_gets_the_same_new_id() -> None:
     assert other_outcome.value.error is ErrorCode.INVALID_TXN_STATE
 
 
-def test_who_has_the_new_id_waits_until_the_old_transaction_is_complete() -> None:
+def test_the_owner_of_the_new_id_waits_for_the_old_transaction() -> None:
     desk = Desk()
     desk.at_epoch(LAST_EPOCH)
     desk.add(7, LAST_EPOCH)
@@ -123,7 +123,7 @@ def test_a_retry_of_an_end_is_known_after_a_failover() -> None:
     assert concurrent.value.error is ErrorCode.CONCURRENT_TRANSACTIONS
 
 
-def test_who_was_fenced_is_not_taken_for_a_retry_of_what_an_older_client_ended_since() -> None:
+def test_a_fenced_producer_is_not_mistaken_for_a_retry_of_an_older_client() -> None:
     desk = Desk()
     producer = desk.begin().producer_id
     assert desk.begin().producer_epoch == 1
@@ -135,7 +135,7 @@ def test_who_was_fenced_is_not_taken_for_a_retry_of_what_an_older_client_ended_s
     assert fenced.value.error is ErrorCode.PRODUCER_FENCED
 
 
-def test_who_has_the_next_epoch_already_waits_for_the_end_before_and_is_not_fenced() -> None:
+def test_a_client_with_the_next_epoch_waits_and_is_not_fenced() -> None:
     desk = Desk()
     producer = desk.begin().producer_id
     desk.add(producer, 0)
@@ -147,7 +147,7 @@ def test_who_has_the_next_epoch_already_waits_for_the_end_before_and_is_not_fenc
     assert desk.end(ended.producer_id, ended.producer_epoch, commit=False).producer_epoch == 2
 
 
-def test_nobody_goes_on_with_the_epoch_that_nobody_is_given() -> None:
+def test_the_reserved_epoch_cannot_be_used() -> None:
     desk = Desk()
     desk.at_epoch(LAST_EPOCH)
     desk.add(7, LAST_EPOCH)
@@ -157,7 +157,7 @@ def test_nobody_goes_on_with_the_epoch_that_nobody_is_given() -> None:
     assert while_it_ends.value.error is ErrorCode.PRODUCER_FENCED
 
 
-def test_nobody_goes_on_with_the_epoch_that_has_fenced_the_last() -> None:
+def test_the_fencing_epoch_cannot_be_used() -> None:
     desk = Desk()
     desk.at_epoch(LAST_EPOCH)
     desk.add(7, LAST_EPOCH)

@@ -13,7 +13,7 @@ def at_info(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "cordwood.coordinator.transactions")
 
 
-def test_a_timeout_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_timeout_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     desk = Desk()
     desk.add(desk.begin().producer_id, 0)
     desk.time.passed_ms += 60_001
@@ -24,7 +24,7 @@ def test_a_timeout_is_told(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-def test_a_producer_that_takes_the_place_of_another_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_producer_that_replaces_another_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     desk = Desk()
     desk.add(desk.begin().producer_id, 0)
     desk.begin()

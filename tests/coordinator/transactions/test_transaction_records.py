@@ -46,7 +46,7 @@ def sorted_partitions(value: TransactionLogValue) -> TransactionLogValue:
     return value
 
 
-def test_what_kafka_wrote_is_written_again_byte_by_byte() -> None:
+def test_records_written_by_kafka_encode_to_the_same_bytes() -> None:
     versions = set()
     for key_bytes, value_bytes in kafkas_records():
         key = decode_coordinator_key("transaction", key_bytes)
@@ -67,7 +67,7 @@ def test_what_kafka_wrote_is_written_again_byte_by_byte() -> None:
     assert versions
 
 
-def test_a_shard_of_kafkas_is_loaded_and_what_was_prepared_is_completed() -> None:
+def test_prepared_transactions_in_a_shard_written_by_kafka_are_completed() -> None:
     desk = Desk()
     for key_bytes, value_bytes in kafkas_records():
         key = decode_coordinator_key("transaction", key_bytes)
@@ -79,7 +79,7 @@ def test_a_shard_of_kafkas_is_loaded_and_what_was_prepared_is_completed() -> Non
 
 
 @pytest.mark.parametrize("level", [1, 2])
-def test_nothing_is_lost_between_a_decision_and_what_another_broker_reads(level: int) -> None:
+def test_decisions_are_visible_to_other_brokers(level: int) -> None:
     desk = Desk(level)
     producer = desk.begin().producer_id
     desk.add(producer, 0, ("orders", 1), ("orders", 0), ("other", 2), client_version=level)
@@ -88,7 +88,7 @@ def test_nothing_is_lost_between_a_decision_and_what_another_broker_reads(level:
     assert desk.transaction == before
 
 
-def test_a_cluster_of_level_0_writes_what_brokers_of_before_can_read() -> None:
+def test_a_cluster_of_level_0_writes_records_that_older_brokers_can_read() -> None:
     desk = Desk(level=0)
     desk.begin()
     assert record(desk.transaction, 0).version == 0

@@ -28,7 +28,7 @@ def test_every_state_can_be_reached_from_an_empty_one() -> None:
     assert reached == set(TransactionStatus)
 
 
-def test_what_is_prepared_can_only_be_completed_as_it_was_prepared() -> None:
+def test_a_prepared_transaction_can_only_be_completed_with_the_prepared_outcome() -> None:
     assert {status: set(TRANSITIONS[status]) for status in PREPARED} == {
         TransactionStatus.PREPARE_COMMIT: {TransactionStatus.COMPLETE_COMMIT},
         TransactionStatus.PREPARE_ABORT: {TransactionStatus.COMPLETE_ABORT},
@@ -44,7 +44,7 @@ def test_an_id_expires_only_where_no_transaction_is_under_way() -> None:
     assert {before for before, ways in TRANSITIONS.items() if TransactionStatus.DEAD in ways} == AT_REST
 
 
-def test_what_the_table_does_not_have_does_not_happen() -> None:
+def test_transitions_missing_in_the_table_are_impossible() -> None:
     desk = Desk()
     desk.begin()
     with pytest.raises(AssertionError, match="Empty → PrepareCommit"):

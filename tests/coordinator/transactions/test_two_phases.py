@@ -20,7 +20,7 @@ def prepared_at(epoch: int) -> Desk:
     return desk
 
 
-def test_what_has_two_phases_never_times_out() -> None:
+def test_two_phase_transactions_never_time_out() -> None:
     desk = Desk()
     producer = desk.begin(enable2_pc=True).producer_id
     desk.add(producer, 0)
@@ -30,7 +30,7 @@ def test_what_has_two_phases_never_times_out() -> None:
     assert desk.transaction.status is TransactionStatus.ONGOING
 
 
-def test_what_has_one_phase_does() -> None:
+def test_one_phase_transactions_time_out() -> None:
     desk = Desk()
     producer = desk.begin().producer_id
     desk.add(producer, 0)
@@ -44,7 +44,7 @@ def test_what_has_one_phase_does() -> None:
     assert desk.transaction.status is TransactionStatus.PREPARE_ABORT
 
 
-def test_its_new_owner_is_told_what_is_open_also_after_a_failover() -> None:
+def test_a_new_owner_learns_the_open_transaction_even_after_a_failover() -> None:
     desk = prepared_at(4)
     taken = desk.begin(enable2_pc=True, keep_prepared_txn=True)
     desk.load_anew()
@@ -53,14 +53,14 @@ def test_its_new_owner_is_told_what_is_open_also_after_a_failover() -> None:
     assert (again.ongoing_txn_producer_id, again.ongoing_txn_producer_epoch) == (7, 4)
 
 
-def test_who_keeps_where_nothing_is_open_just_begins() -> None:
+def test_keep_prepared_without_an_open_transaction_just_begins() -> None:
     desk = Desk()
     begun = desk.begin(enable2_pc=True, keep_prepared_txn=True)
     assert begun.ongoing_txn_producer_id == -1
     assert begun.ongoing_txn_producer_epoch == -1
 
 
-def test_the_markers_of_what_was_taken_over_have_an_epoch_after_all_that_were_given_out() -> None:
+def test_markers_after_a_takeover_have_an_epoch_after_all_assigned_ones() -> None:
     desk = prepared_at(4)
     desk.begin(enable2_pc=True, keep_prepared_txn=True)
     ended = desk.end(7, 5, commit=True)
@@ -84,7 +84,7 @@ def test_its_new_owner_may_only_end_it() -> None:
     assert refused.value.error is ErrorCode.INVALID_TXN_STATE
 
 
-def test_after_the_last_epoch_its_new_owner_has_a_new_id_and_ends_what_the_old_one_wrote() -> None:
+def test_after_the_last_epoch_the_new_owner_gets_a_new_id_and_ends_the_old_transaction() -> None:
     desk = prepared_at(LAST_EPOCH)
     taken = desk.begin(enable2_pc=True, keep_prepared_txn=True)
     assert (taken.producer_id, taken.producer_epoch) == (101, 0)
@@ -100,7 +100,7 @@ def test_after_the_last_epoch_its_new_owner_has_a_new_id_and_ends_what_the_old_o
     assert (again.producer_id, again.producer_epoch) == (101, 1)
 
 
-def test_one_that_does_not_keep_it_has_it_aborted_with_an_epoch_that_nobody_has() -> None:
+def test_without_keep_prepared_the_transaction_is_aborted_with_an_unused_epoch() -> None:
     desk = prepared_at(4)
     desk.begin(enable2_pc=True, keep_prepared_txn=True)
     assert desk.begin(enable2_pc=True).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
@@ -109,7 +109,7 @@ def test_one_that_does_not_keep_it_has_it_aborted_with_an_epoch_that_nobody_has(
     assert desk.begin(enable2_pc=True).producer_epoch == 7
 
 
-def test_what_is_prepared_has_no_timeout_whoever_takes_it_over() -> None:
+def test_a_prepared_transaction_has_no_timeout_after_a_takeover() -> None:
     desk = Desk()
     producer = desk.begin(enable2_pc=True).producer_id
     desk.add(producer, 0)

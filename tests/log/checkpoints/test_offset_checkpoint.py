@@ -41,7 +41,7 @@ def up_to_the_first_job(steps: Steps[None]) -> None:
     raise AssertionError("there was nothing to write")
 
 
-def test_what_is_written_in_steps_is_what_is_written_at_once() -> None:
+def test_writing_in_steps_gives_the_same_file() -> None:
     disk = SimDisk(random.Random(1))
     directory = directory_on(disk)
     flushed_log(directory)
@@ -53,7 +53,7 @@ def test_what_is_written_in_steps_is_what_is_written_at_once() -> None:
     assert len(in_steps) == 4
 
 
-def test_what_says_nothing_new_is_not_written_again() -> None:
+def test_unchanged_state_is_not_written_again() -> None:
     disk = SimDisk(random.Random(1))
     directory = directory_on(disk)
     flushed_log(directory)
@@ -86,7 +86,7 @@ def test_a_truncation_meanwhile_is_not_overwritten() -> None:
     assert directory.checkpoints.recovery_points.offset_of(("t", 0)) == 1
 
 
-def test_a_partition_made_anew_meanwhile_does_not_get_the_offsets_of_the_old_one() -> None:
+def test_a_recreated_partition_does_not_inherit_offsets() -> None:
     disk = SimDisk(random.Random(1))
     directory = directory_on(disk)
     flushed_log(directory)

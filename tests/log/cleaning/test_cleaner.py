@@ -132,7 +132,7 @@ def test_the_active_segment_is_not_cleaned() -> None:
     assert active.file.read(0, active.size) == content
 
 
-def test_what_is_not_replicated_is_not_cleaned() -> None:
+def test_unreplicated_records_are_not_compacted() -> None:
     logs = Logs(COMPACT, "a")
     logs.fill("a", 10)
     replicated = logs["a"].end_offset
@@ -293,7 +293,7 @@ def test_a_log_that_cannot_be_compacted_does_not_keep_others_waiting(
     assert logs.clean_all() == []
 
 
-def test_a_partition_that_is_made_anew_can_be_compacted_again() -> None:
+def test_a_recreated_partition_can_be_compacted_again() -> None:
     logs = Logs(COMPACT, "a")
     logs.fill("a", 10)
     plan = logs.plan()
@@ -360,7 +360,7 @@ def test_a_log_that_is_flushed_far_enough_is_not_flushed_again() -> None:
     assert logs["a"].durability.recovery_point == 40
 
 
-def test_what_was_read_and_written_is_counted() -> None:
+def test_reads_and_writes_are_counted() -> None:
     logs = Logs(COMPACT, "a")
     logs.fill("a", 40)
     size = logs["a"].size

@@ -90,7 +90,7 @@ def test_a_batch_keeps_its_offsets_sequence_and_codec_when_records_go() -> None:
     assert (header.base_sequence, header.last_sequence, header.codec) == (0, 2, Codec.LZ4)
 
 
-def test_records_without_a_key_are_dropped_counted_and_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_keyless_records_are_dropped_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     world = make_world()
     world.log.config = LogConfig(segment_bytes=2000)
     keyless = encode_batch([Record(index, world.now_ms, None, b"x", ()) for index in range(2)])
@@ -536,7 +536,7 @@ def test_a_slow_stretch_does_not_pay_for_a_fast_one() -> None:
     assert clock.monotonic() - started == pytest.approx(1.0, rel=0.02)
 
 
-def test_a_throttled_job_stops_when_it_is_told_to() -> None:
+def test_a_throttled_job_can_be_stopped() -> None:
     world = make_world(io_max_bytes_per_second=10)
     world.append(("a", "1"))
     world.append(("a", "2"))
@@ -562,9 +562,7 @@ def test_a_throttled_job_stops_when_it_is_told_to() -> None:
 
 
 @pytest.mark.parametrize("partition", [("compacted", 0), ("compacted", 1), ("compacted-txn", 0)])
-def test_what_kafka_has_compacted_is_left_as_it_is_and_the_rest_is_compacted(
-    partition: tuple[str, int], tmp_path: Path
-) -> None:
+def test_segments_compacted_by_kafka_stay_and_the_rest_is_compacted(partition: tuple[str, int], tmp_path: Path) -> None:
     with tarfile.open(VECTORS / "kafka-data-dir.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
     with gzip.open(VECTORS / "kafka-data-dir.json.gz") as file:

@@ -148,7 +148,7 @@ def test_a_log_that_was_emptied_is_recovered_from_where_it_went_on(tmp_path: Pat
     assert (tmp_path / "cleaner-offset-checkpoint").read_bytes() == b"0\n1\nt 0 2\n"
 
 
-def test_what_a_crash_left_of_a_deletion_is_finished(tmp_path: Path) -> None:
+def test_a_deletion_interrupted_by_a_crash_is_finished(tmp_path: Path) -> None:
     directory = directory_at(tmp_path)
     directory.open()
     fill(directory)

@@ -86,7 +86,7 @@ def test_a_moved_replica_has_all_records_and_offsets() -> None:
     assert values(moved)[-1] == "after"
 
 
-def test_what_is_written_while_it_moves_moves_too() -> None:
+def test_records_written_during_a_move_move_too() -> None:
     both = directories(*two_disks())
     present = filled(both)
     relocation = relocation_of(both)
@@ -98,7 +98,7 @@ def test_what_is_written_while_it_moves_moves_too() -> None:
     assert values(relocation.finish())[5:] == ["meanwhile", "last"]
 
 
-def test_what_is_above_the_high_watermark_is_copied_at_the_end_only() -> None:
+def test_records_above_the_high_watermark_are_copied_last() -> None:
     both = directories(*two_disks())
     present = filled(both)
     present.append_as_leader(batch("unsure"), 0, NOW)
@@ -198,7 +198,7 @@ def test_each_of_a_producers_last_batches_is_still_known_as_a_duplicate() -> Non
     assert [(appended.first_offset, appended.is_duplicate) for appended in again] == [(at, True) for at in range(5)]
 
 
-def test_retention_that_is_faster_than_the_copy_makes_it_begin_anew() -> None:
+def test_a_copy_overtaken_by_retention_restarts() -> None:
     both = directories(*two_disks())
     present = filled(both)
     relocation = relocation_of(both)
@@ -339,7 +339,7 @@ def test_a_crash_at_any_step_leaves_one_replica_with_all_records(crashing: int, 
         assert KEY not in holders[0].interrupted, step
 
 
-def test_a_truncation_meanwhile_leaves_nothing_of_what_was_cut_off() -> None:
+def test_a_concurrent_truncation_leaves_no_truncated_records() -> None:
     both = directories(*two_disks())
     log = filled(both)
     log.advance_high_watermark(log.end_offset)

@@ -140,7 +140,7 @@ def test_a_record_counts_only_once_it_is_flushed() -> None:
     assert [*log.load().image.configs.values()] == [{"a": "1"}]
 
 
-def test_reading_from_within_a_batch_leaves_out_what_is_before() -> None:
+def test_reading_from_within_a_batch_skips_earlier_records() -> None:
     log = opened(formatted(new_disk()))
     last = append(log, setting("a", "1"), setting("b", "2"), setting("c", "3"))
     log.commit(NOW)
@@ -199,7 +199,7 @@ def test_old_snapshots_go_with_the_log_below_them_and_the_newest_stays() -> None
     assert opened(disk, SMALL).load().image.same_state(image)
 
 
-def test_a_damaged_snapshot_is_passed_over_while_the_log_has_what_it_held() -> None:
+def test_a_damaged_snapshot_is_skipped_while_the_log_covers_it() -> None:
     disk = formatted(new_disk())
     log = opened(disk)
     append(log, setting("a", "1"))

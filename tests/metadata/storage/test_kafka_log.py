@@ -128,7 +128,7 @@ def test_every_record_is_written_in_the_version_that_kafka_writes() -> None:
     assert len(versions) > 15
 
 
-def test_an_image_told_as_a_snapshot_is_the_same_image_again() -> None:
+def test_an_image_written_as_a_snapshot_loads_as_the_same_image() -> None:
     image = image_at(SHUTDOWN_OFFSET)
     data = encode_snapshot(
         image_records(image),

@@ -78,7 +78,7 @@ def test_a_negative_idle_time_closes_nothing() -> None:
     run(main)
 
 
-def test_a_node_that_does_not_answer_in_time_is_connected_to_anew() -> None:
+def test_a_node_that_times_out_is_reconnected() -> None:
     async def main(world: World) -> None:
         async with scripted_node(world, "there") as node:
             node.answers[DescribeClusterRequest.api_key] = lambda request, version: None

@@ -43,19 +43,19 @@ def test_an_unstable_version_is_not_used() -> None:
     assert versions_of((InitProducerIdRequest.api_key, 0, 99)).best(InitProducerIdRequest) == stable
 
 
-def test_no_common_version_is_told_with_both_ranges() -> None:
+def test_a_missing_common_version_is_reported_with_both_ranges() -> None:
     with pytest.raises(UnsupportedByPeer, match="Fetch in versions 0-3, and 4-18 is needed"):
         versions_of((FetchRequest.api_key, 0, 3)).best(FetchRequest)
 
 
-def test_an_api_that_the_broker_lacks_is_told() -> None:
+def test_an_api_that_the_broker_lacks_is_reported() -> None:
     broker = versions_of()
     assert not broker.has(FetchRequest)
     with pytest.raises(UnsupportedByPeer, match="no Fetch"):
         broker.best(FetchRequest)
 
 
-def test_an_answer_in_our_version_is_what_the_broker_has() -> None:
+def test_a_response_in_the_clients_version_has_the_brokers_versions() -> None:
     response = ApiVersionsResponse(api_keys=[ApiVersion(api_key=MetadataRequest.api_key, min_version=0, max_version=5)])
     read = read_api_versions(answer(response, NEWEST), NEWEST)
     assert isinstance(read, ApiVersionsResponse)
@@ -75,7 +75,7 @@ def test_a_refusal_without_versions_leads_to_version_0() -> None:
     assert read_api_versions(answer(response, 0), NEWEST) == 0
 
 
-def test_a_broker_that_refuses_what_it_says_it_has_is_not_asked_for_ever() -> None:
+def test_a_broker_that_refuses_an_advertised_version_is_not_asked_forever() -> None:
     response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     with pytest.raises(MalformedResponse):
         read_api_versions(answer(response, 0), 0)
@@ -88,6 +88,6 @@ def test_another_error_is_raised() -> None:
 
 
 @pytest.mark.parametrize("frame", [b"", b"\0\0\0\1", b"HTTP/1.1 400 Bad Request"])
-def test_an_answer_that_is_none_is_told(frame: bytes) -> None:
+def test_an_invalid_response_is_reported(frame: bytes) -> None:
     with pytest.raises(MalformedResponse, match="does not read"):
         read_api_versions(frame, NEWEST)

@@ -85,7 +85,7 @@ def test_a_failed_write_file_leaves_the_old_content(disk: LocalDisk) -> None:
     assert Path(disk.root, "checkpoint").read_bytes() == b"old"
 
 
-def test_a_directory_that_was_removed_is_noticed_and_the_other_goes_on(tmp_path: Path) -> None:
+def test_a_removed_directory_is_noticed_and_the_other_stays_online(tmp_path: Path) -> None:
     descriptors = DescriptorPool()
     lost, kept = (LocalDisk(str(tmp_path / name), descriptors) for name in ("lost", "kept"))
     shutil.rmtree(lost.root)

@@ -116,7 +116,7 @@ def test_a_truncation_that_was_not_synced_may_or_may_not_have_happened() -> None
     assert contents(use) == {b"0123456789", b"0123"}
 
 
-def test_what_follows_a_truncation_survives_only_with_it() -> None:
+def test_appends_after_a_truncation_survive_only_together_with_it() -> None:
     def use(disk: SimDisk) -> None:
         file = disk.create("f")
         file.append(b"0123456789")
@@ -148,7 +148,7 @@ def test_emptying_a_file_by_create_is_a_truncation() -> None:
     assert contents(use) == {b"old", b""}
 
 
-def test_a_sync_job_makes_durable_what_was_there_when_it_was_made() -> None:
+def test_a_sync_job_makes_the_content_at_its_creation_durable() -> None:
     def use(disk: SimDisk) -> None:
         file = disk.create("f")
         file.append(b"before")
@@ -262,7 +262,7 @@ def test_syncing_a_file_does_not_make_its_rename_durable() -> None:
     assert {tuple(dict(one)) for one in outcomes(use)} == {("old",), ("new",)}
 
 
-def test_syncing_a_renamed_directory_makes_what_is_in_it_durable() -> None:
+def test_syncing_a_renamed_directory_makes_its_contents_durable() -> None:
     def use(disk: SimDisk) -> None:
         disk.make_directory("old")
         disk.create("old/file")
@@ -382,7 +382,7 @@ def test_a_step_that_has_passed_cannot_crash() -> None:
         disk.crash_at(1)
 
 
-def test_what_survived_is_durable() -> None:
+def test_surviving_data_is_durable() -> None:
     for seed in SEEDS:
         disk = new_disk(seed)
         disk.create("a").append(b"data")
@@ -391,7 +391,7 @@ def test_what_survived_is_durable() -> None:
         assert survived.restart().files() == survived.files()
 
 
-def test_a_restarted_disk_counts_anew_and_has_no_faults_planned() -> None:
+def test_a_restarted_disk_resets_its_counters_and_planned_faults() -> None:
     disk = new_disk()
     disk.lock()
     disk.fail_next("create")
@@ -519,7 +519,7 @@ def test_modification_times_come_from_the_given_clock() -> None:
     assert disk.modified_ms("a") == 7_000
 
 
-def test_dump_shows_the_tree_and_what_is_not_durable() -> None:
+def test_dump_shows_the_tree_and_volatile_data() -> None:
     disk = new_disk()
     disk.make_directory("d")
     file = disk.create("d/a")

@@ -126,7 +126,7 @@ def test_tasks_in_a_set_are_walked_in_the_same_order_in_each_run() -> None:
 # ---- the end
 
 
-def test_waiting_for_what_can_never_come_is_a_deadlock_that_names_who_waits() -> None:
+def test_an_impossible_wait_is_a_deadlock_that_names_the_waiters() -> None:
     async def waits_for_godot() -> None:
         await asyncio.Event().wait()
 
@@ -138,7 +138,7 @@ def test_waiting_for_what_can_never_come_is_a_deadlock_that_names_who_waits() ->
         World(0).run(main())
 
 
-def test_a_run_that_goes_on_past_its_limit_is_ended() -> None:
+def test_a_run_past_its_limit_is_ended() -> None:
     async def main() -> None:
         while True:
             await asyncio.sleep(10)
@@ -158,7 +158,7 @@ def test_a_run_that_only_yields_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         World(0).run(main())
 
 
-def test_an_exception_that_nobody_handles_fails_the_run() -> None:
+def test_an_unhandled_exception_fails_the_run() -> None:
     async def main() -> None:
         asyncio.get_running_loop().call_soon(lambda: 1 // 0)
         await asyncio.sleep(1)
@@ -168,7 +168,7 @@ def test_an_exception_that_nobody_handles_fails_the_run() -> None:
 
 
 @pytest.mark.parametrize("name", ["add_reader", "add_signal_handler", "subprocess_exec", "sock_sendall"])
-def test_what_is_not_simulated_says_so(name: str) -> None:
+def test_unsupported_operations_of_the_simulator_raise(name: str) -> None:
     with pytest.raises(NotImplementedError, match=f"a simulated loop has no {name}: use the ports"):
         getattr(new_loop(), name)(1, 2)
 
@@ -197,7 +197,7 @@ def test_a_job_runs_later_and_others_run_before_between_and_after() -> None:
     assert all(order(seed) == order(seed) for seed in range(5))
 
 
-def test_a_job_that_fails_fails_for_who_waits() -> None:
+def test_a_failing_job_raises_in_its_waiter() -> None:
     async def main() -> None:
         with pytest.raises(ZeroDivisionError):
             await asyncio.to_thread(lambda: 1 // 0)
@@ -285,7 +285,7 @@ def test_nothing_of_a_killed_process_runs_again() -> None:
     assert run_and_kill(start) == ["timer", "task", "timer", "task"]
 
 
-def test_what_a_killed_process_has_in_finally_reaches_nobody() -> None:
+def test_finally_blocks_of_a_killed_process_have_no_effect() -> None:
     other: list[str] = []
 
     def start(seen: list[str]) -> None:
@@ -303,7 +303,7 @@ def test_what_a_killed_process_has_in_finally_reaches_nobody() -> None:
     assert other == []
 
 
-def test_those_who_wait_within_a_killed_process_end_from_within_outwards() -> None:
+def test_nested_waits_of_a_killed_process_end_from_the_inside_out() -> None:
     """Else one that awaits something as it ends is left hanging, and complains when it is collected."""
     complaints: list[object] = []
 
@@ -331,7 +331,7 @@ def test_those_who_wait_within_a_killed_process_end_from_within_outwards() -> No
     assert complaints == []
 
 
-def test_what_a_killed_process_had_not_begun_ends_quietly_with_all_that_it_was_called_with() -> None:
+def test_unstarted_coroutines_of_a_killed_process_are_closed_silently() -> None:
     world = World(0)
 
     async def innermost() -> None:
@@ -355,7 +355,7 @@ def test_what_a_killed_process_had_not_begun_ends_quietly_with_all_that_it_was_c
     assert complaints == []
 
 
-def test_what_a_killed_process_has_not_heard_of_fails_no_run() -> None:
+def test_unretrieved_errors_of_a_killed_process_do_not_fail_the_run() -> None:
     def start(seen: list[str]) -> None:
         loop = asyncio.get_running_loop()
 

@@ -169,7 +169,7 @@ def test_a_file_that_ends_early_ends_the_connection_and_not_within_send(run: Run
     run(main)
 
 
-def test_who_does_not_read_makes_the_sender_keep_it_and_hear_when_it_goes(run: Run) -> None:
+def test_a_slow_reader_makes_the_sender_buffer_and_signals_when_it_drains(run: Run) -> None:
     size = 8_000_000
 
     async def main(at_server: Network, at_client: Network, disk: Disk) -> None:
@@ -190,7 +190,7 @@ def test_who_does_not_read_makes_the_sender_keep_it_and_hear_when_it_goes(run: R
     run(main)
 
 
-def test_a_close_sends_what_is_unsent_first(run: Run) -> None:
+def test_close_sends_unsent_bytes_first(run: Run) -> None:
     async def main(at_server: Network, at_client: Network, disk: Disk) -> None:
         client, server = await pair(at_server, at_client, SMALL_BUFFERS, SMALL_BUFFERS)
         server.connection.send([bytes(1_000_000)])
@@ -204,7 +204,7 @@ def test_a_close_sends_what_is_unsent_first(run: Run) -> None:
     run(main)
 
 
-def test_an_abort_is_told_before_it_returns_and_to_the_other_side(run: Run) -> None:
+def test_an_abort_is_reported_before_it_returns_and_to_the_other_side(run: Run) -> None:
     async def main(at_server: Network, at_client: Network, disk: Disk) -> None:
         client, server = await pair(at_server, at_client)
         client.connection.abort()
@@ -219,7 +219,7 @@ def test_an_abort_is_told_before_it_returns_and_to_the_other_side(run: Run) -> N
     run(main)
 
 
-def test_a_listener_that_pauses_accepts_those_who_came_meanwhile_later(run: Run) -> None:
+def test_a_paused_listener_accepts_queued_connections_later(run: Run) -> None:
     async def main(at_server: Network, at_client: Network, disk: Disk) -> None:
         accepted: list[Ear] = []
 
@@ -310,7 +310,7 @@ def test_the_same_seed_delivers_the_same_pieces_and_another_seed_others() -> Non
     assert trace_of(3) == trace_of(3)
 
 
-def test_a_lost_connection_leaves_any_part_of_what_was_sent_and_both_sides_hear_of_it() -> None:
+def test_a_lost_connection_delivers_any_prefix_and_both_sides_notice() -> None:
     outcomes = set()
     for seed in range(60):
         world = World(seed, odds=NetworkOdds(loss=0.2))
@@ -419,7 +419,7 @@ def test_the_sender_of_a_request_cannot_tell_whether_a_lost_connection_lost_the_
     assert seen == {"served, answered", "served, lost", "not served, lost"}
 
 
-def test_a_name_that_nobody_has_and_tls_are_refused() -> None:
+def test_unknown_hosts_and_tls_are_refused() -> None:
     world = World(0)
 
     async def main() -> None:

@@ -1,1 +1,1 @@
-"""The broker's side of the controller: how it asks, registers, and reports changes."""
+"""The broker's communication with the controller: requests, registration, reports."""

@@ -1,4 +1,4 @@
-"""The way to the controller: a Kafka request in, its response out, wherever the controller is."""
+"""The channel to the controller, wherever it is: takes a Kafka request and returns the response."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from cordwood.wire.schema import Request, ResponseT
 
 class ControllerChannel(Protocol):
     async def ask(self, request: Request[ResponseT], context: RequestContext | None = None) -> ResponseT:
-        """Returns the controller's response. Where there is none it is one with an error: NOT_CONTROLLER while no
-        controller is active, REQUEST_TIMED_OUT where the controller may still act on the request. Both are retriable.
-        `context` is that of the client whose request is forwarded; None for a request of the broker's own."""
+        """Returns the controller's response, or one with a retriable error: NOT_CONTROLLER while no controller is
+        active, REQUEST_TIMED_OUT if the controller may still act on the request. `context` is that of the client whose
+        request is forwarded; None for the broker's own requests."""

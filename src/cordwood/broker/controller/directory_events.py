@@ -1,8 +1,8 @@
 """Reports this broker's log directories to the cluster: the directory of each replica, and failed or cordoned
 directories.
 
-A broker says so to the controller (KIP-858): AssignReplicasToDirs, and with its heartbeat the failed ones and those
-that take no new partitions (KIP-1066). A directory that the node cannot be without ends the node.
+Reports go to the controller (KIP-858): AssignReplicasToDirs, and with heartbeats the failed directories and those that
+accept no new partitions (KIP-1066). The failure of an essential directory stops the node.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from .lifecycle import Lifecycle
 
 _log = logging.getLogger(__name__)
 
-# As Kafka's brokers send at once.
+# The number that Kafka's brokers send at once.
 _ASSIGNMENTS_AT_ONCE = 2_250
-# What `cordoned.log.dirs` says for every one.
+# The value of `cordoned.log.dirs` for all directories.
 _ALL_DIRECTORIES = "*"
-# After a controller could not be told: soon, since a failed directory's partitions have no leader until it is.
+# Retry soon after a failed report, since partitions in a failed directory have no leader until it arrives.
 _RETRY_MS = 20
 _RETRY_MAX_MS = 500
 
 
 class DirectoryEvents:
-    """From its making on it hears of what happens; from `joined` on it tells the controller. `failed` is told of a
-    directory that the node cannot go on without: the last one, or that of the metadata log, at `metadata_root`."""
+    """Collects events from its creation on, and reports them from `joined` on. `failed` is called for a directory that
+    the node cannot work without: the last one, or that of the metadata log, at `metadata_root`."""
 
     def __init__(
         self,
@@ -86,8 +86,8 @@ class DirectoryEvents:
             raise CannotStart(f"{told}. The node cannot start without its metadata log and a log directory")
 
     async def registered(self) -> None:
-        """The controller knows the broker's directories. It is told first where replicas lie: those that are found
-        elsewhere than the metadata says are not missing, and can be led once the broker is unfenced. Raises
+        """The controller knows the broker's directories. Reports replica locations first: replicas found in another
+        directory than the metadata says are not missing, and can be led once the broker is unfenced. Raises
         `CannotStart`."""
         while self._assignments:
             error = await self._assign()
@@ -101,7 +101,7 @@ class DirectoryEvents:
         await self._told()
 
     def wake(self) -> None:
-        """Tells now what is to be told again: another controller may be active."""
+        """Sends reports again: another controller may be active."""
         if self._retry is not None:
             self._tell()
 
@@ -110,7 +110,7 @@ class DirectoryEvents:
             await asyncio.shield(self._telling)
 
     async def finish(self) -> None:
-        """Returns when nothing is under way, and begins nothing any more."""
+        """Waits for the report in progress, and sends no more."""
         self._has_joined = False
         if self._retry is not None:
             self._retry.cancel()
@@ -118,8 +118,8 @@ class DirectoryEvents:
 
     def placed(self, partition: Partition, directory: LogDirectory) -> None:
         if self._lifecycle.metadata_version < DIRECTORY_ASSIGNMENT_LEVEL:
-            # Of Kafka before 3.7: its metadata has no directories of replicas. The first start after an upgrade of
-            # metadata.version tells of them.
+            # From Kafka before 3.7, whose metadata has no directories. The first start after an upgrade of
+            # metadata.version reports them.
             return
         self._assignments[partition.topic_id, partition.index] = directory.id
         self._tell()
@@ -128,7 +128,7 @@ class DirectoryEvents:
         if directory.disk.root == self._metadata_root:
             self._failed(error)
         elif not self._directories.online:
-            # As in Kafka: a broker without a directory is of no use to anybody, and leaves its place to others.
+            # As in Kafka: a broker without a directory is useless, and makes room for others.
             _log.critical("all log directories have failed")
             self._failed(error)
         else:
@@ -139,7 +139,7 @@ class DirectoryEvents:
         """Applies the set of directories that accept no new partitions, and reports it to the controller."""
         cordoned = config.items("cordoned.log.dirs")
         directories = self._directories.directories
-        # By the paths as they were configured: those of the disks are absolute.
+        # By the configured paths: those of the disks are absolute.
         for path, directory in zip(dict.fromkeys(config.log_dirs), directories, strict=True):
             directory.is_cordoned = path in cordoned or cordoned == (_ALL_DIRECTORIES,)
         self._tell()
@@ -163,7 +163,7 @@ class DirectoryEvents:
         error = ErrorCode.NONE
         try:
             while self._has_news and error is ErrorCode.NONE:
-                # Where replicas are comes first: a directory that has failed takes those with it.
+                # Replica locations come first: a failed directory takes its replicas offline.
                 error = ErrorCode(await (self._assign() if self._assignments else self._report()))
         finally:
             self._telling = None
@@ -180,7 +180,7 @@ class DirectoryEvents:
             self._retry = asyncio.get_running_loop().call_later(pause_s, self._tell)
 
     async def _assign(self) -> int:
-        """Returns the controller's error; what it was not told stays."""
+        """Returns the controller's error; unreported entries stay queued."""
         taken = dict(islice(self._assignments.items(), _ASSIGNMENTS_AT_ONCE))
         for key in taken:
             del self._assignments[key]
@@ -206,12 +206,12 @@ class DirectoryEvents:
         )
         error = (await self._controller.ask(request)).error_code
         if error:
-            # Where a replica was placed meanwhile counts.
+            # A later location of the replica takes precedence.
             self._assignments = {**taken, **self._assignments}
         return error
 
     async def _report(self) -> int:
-        """As `_assign`."""
+        """Returns the controller's error, like `_assign`."""
         offline, self._offline = self._offline, []
         told, self._told_cordoned = self._told_cordoned, self._cordoned
         error = (await self._lifecycle.heartbeat(offline, sorted(self._told_cordoned))).error_code

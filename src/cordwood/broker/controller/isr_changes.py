@@ -1,4 +1,4 @@
-"""Changes of in-sync sets that this broker, as the leader of partitions, has the controller decide (KIP-497)."""
+"""Proposes changes of in-sync sets, as the leader of partitions, to the controller (KIP-497)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .channel import ControllerChannel
 
 _log = logging.getLogger(__name__)
 
-# After the controller could not be asked, or has refused for a reason that passes.
+# Back-off after a failed request or a temporary refusal.
 _RETRY_MS = 50
 _RETRY_MAX_MS = 1_000
 
@@ -37,11 +37,12 @@ class _Asked(NamedTuple):
 
 
 class IsrChanges:
-    """One AlterPartition is under way at a time; what is proposed meanwhile goes with the next. `broker_epoch` is that
-    of this start of the broker.
+    """One AlterPartition is in flight at a time; later proposals go with the next one. `broker_epoch` is that of this
+    start of the broker.
 
-    What the controller could not decide is proposed again after a pause, which doubles. `wake` ends the pause: another
-    controller may be active. So does a proposal for another partition, which is not to wait for the trouble of one."""
+    Undecided proposals are retried with exponential back-off. `wake` ends the back-off, since another controller may be
+    active. So does a proposal for another partition, which must not wait for the problems of one.
+    """
 
     def __init__(
         self, broker_id: int, broker_epoch: Callable[[], int], controller: ControllerChannel, random: Random
@@ -49,7 +50,7 @@ class IsrChanges:
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
         self._controller = controller
-        # Since the start: members that left in-sync sets and that joined them.
+        # Since the start: number of replicas that left and joined in-sync sets.
         self.shrinks = 0
         self.expands = 0
         self._proposals: dict[Partition, _Asked] = {}
@@ -57,9 +58,9 @@ class IsrChanges:
         self._is_stopped = False
         self._backoff = Backoff(_RETRY_MS, _RETRY_MAX_MS, random)
         self._failures = 0
-        # Cleared when a pause begins, set when it is to end.
+        # Cleared when a back-off begins, set to end it.
         self._woken = asyncio.Event()
-        # Of the last request as a whole: each is logged once.
+        # The error of the last whole request: each is logged once.
         self._last_error = ErrorCode.NONE
 
     def propose(self, partition: Partition, proposal: ProposeIsr) -> None:
@@ -69,7 +70,7 @@ class IsrChanges:
             self._task = asyncio.get_running_loop().create_task(self._ask_all())
 
     def wake(self) -> None:
-        """Asks again now, after failures."""
+        """Retries now, after failures."""
         self._woken.set()
 
     async def stop(self) -> None:
@@ -91,7 +92,7 @@ class IsrChanges:
                     )  # fmt: skip
                 self._last_error = error
                 if error is not ErrorCode.NONE:
-                    # What was proposed meanwhile is newer.
+                    # A proposal made meanwhile is newer.
                     self._proposals = {**asked, **self._proposals}
                     await self._pause()
                 elif not self._take(asked, response):
@@ -137,13 +138,13 @@ class IsrChanges:
         )
 
     def _take(self, asked: dict[Partition, _Asked], response: AlterPartitionResponse) -> bool:
-        """False if something is proposed again at once."""
+        """Returns False if anything is proposed again at once."""
         answers = {
             (topic.topic_id, answer.partition_index): answer for topic in response.topics for answer in topic.partitions
         }
         for partition, (proposal, before) in asked.items():
             answer = answers.get((partition.topic_id, partition.index))
-            # One that the controller says nothing of is proposed again.
+            # Proposals missing in the response are retried.
             error = ErrorCode.UNKNOWN_SERVER_ERROR if answer is None else ErrorCode(answer.error_code)
             partition.isr_answered(IsrAnswered(proposal, error, -1 if answer is None else answer.partition_epoch))
             if answer is not None and error is ErrorCode.NONE:

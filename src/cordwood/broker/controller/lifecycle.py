@@ -1,6 +1,6 @@
-"""A broker's life in the cluster: it registers, is unfenced by a heartbeat, and says what its directories can do.
+"""A broker's membership in the cluster: registration, unfencing by heartbeats, controlled shutdown.
 
-All of it goes to the controller as requests (BrokerRegistration, BrokerHeartbeat, AlterPartition).
+All of it consists of requests to the controller (BrokerRegistration, BrokerHeartbeat, AlterPartition).
 """
 
 from __future__ import annotations
@@ -32,21 +32,22 @@ from .registration import broker_registration
 
 _log = logging.getLogger(__name__)
 
-# Before a registration, or a heartbeat that is to change something, is sent again.
+# Back-off before a registration or an important heartbeat is retried.
 _RETRY_S = 0.1
 
 
 class Superseded(Exception):
-    """Another incarnation of this broker is registered: another node has its node.id, and a copy of its directory or
-    the place of a node that was out of touch."""
+    """Another incarnation of this broker is registered: another node has the same node.id, with a copy of its
+    directory, or has replaced a node that lost contact."""
 
 
 class Lifecycle:
     """`epoch` is that of this start of the broker; -1 until it is registered.
 
-    A publisher of the node's loader: the broker asks to be unfenced once it has seen its own registration, and says so
-    again whenever it finds itself fenced. `failed` is told, with `Superseded`, when another incarnation of the broker
-    is registered: what the metadata says of the broker is said of that one."""
+    A publisher of the node's loader: the broker asks to be unfenced once it has seen its own registration, and again
+    whenever it finds itself fenced. `failed` is called with `Superseded` when another incarnation of the broker is
+    registered, since the metadata then describes that one.
+    """
 
     def __init__(
         self,
@@ -68,7 +69,7 @@ class Lifecycle:
         self._directories = directories
         self._random = random
         self._failed = failed
-        # Set when there is something to tell before the next heartbeat is due.
+        # Set when a heartbeat should be sent before it is due.
         self._news = asyncio.Event()
         self._progress = asyncio.Event()
         self._wants_shutdown = False
@@ -95,21 +96,21 @@ class Lifecycle:
             elif registered.epoch == self.epoch and registered.fenced:
                 self._news.set()
         if any(broker is not None and broker.in_controlled_shutdown for broker in delta.brokers.values()):
-            # It waits until all others have seen that it leads nothing.
+            # Wait until all other brokers know that this one leads nothing.
             self._news.set()
 
     def beat(self) -> None:
-        """Sends the next heartbeat now: the controller may be another one, or may have lost the connection."""
+        """Sends the next heartbeat now: the controller may have changed or lost the connection."""
         self._news.set()
 
     # Joining
 
     async def register(self, addresses: Addresses) -> None:
         """Registers this incarnation of the broker, which stays fenced. Raises `CannotStart` if it is refused for good,
-        or not registered within `initial.broker.registration.timeout.ms`."""
+        or does not succeed within `initial.broker.registration.timeout.ms`."""
         online = self._directories.online
         clean_epochs = {directory.last_broker_epoch for directory in online}
-        # Only if all of them were stopped by the same, clean stop.
+        # Only if all directories were closed by the same clean stop.
         previous_epoch = clean_epochs.pop() if len(clean_epochs) == 1 else -1
         incarnation_id = new_uuid(self._random)
         config = self._node_config.current
@@ -143,7 +144,7 @@ class Lifecycle:
             ) from None
 
     async def unfence(self) -> None:
-        """From here on the broker leads its partitions. Heartbeats go on until the broker stops."""
+        """The broker leads its partitions from now on. Heartbeats continue until it stops."""
         while self._loader.image.covers.offset <= self.epoch:
             await self._more_metadata()
         self._heartbeats = asyncio.get_running_loop().create_task(self._beat())
@@ -163,7 +164,7 @@ class Lifecycle:
     # Heartbeats
 
     async def _beat(self) -> None:
-        """A heartbeat per interval, at once when there are news, more often while an answer is waited for."""
+        """Sends a heartbeat per interval, at once if there is news, and more often while waiting for a state change."""
         last_error = ErrorCode.NONE
         while not self._may_shut_down.is_set():
             self._news.clear()
@@ -201,8 +202,8 @@ class Lifecycle:
     # Leaving
 
     async def shut_down(self) -> None:
-        """A controlled shutdown: the controller gives the broker's partitions to other leaders first. Without other
-        brokers nobody could take them. Gives up after a session's time: the controller may be away."""
+        """Controlled shutdown: the controller moves the broker's leaderships first. Skipped if no other broker could
+        take them. Gives up after the session timeout: the controller may be unreachable."""
         others = [broker for broker in self._loader.image.brokers.values() if broker.id != self.id and broker.is_active]
         is_enabled = self._node_config.current.flag("controlled.shutdown.enable")
         if self._heartbeats is not None and others and is_enabled and not self.is_superseded:
@@ -216,22 +217,22 @@ class Lifecycle:
                 _log.warning("Broker %d stops although the controller has not moved all of its leaders", self.id)
 
     async def finish(self) -> None:
-        """No more heartbeats."""
+        """Stops heartbeats."""
         self._may_shut_down.set()
         if self._heartbeats is not None:
             self._heartbeats.cancel()
             await asyncio.gather(self._heartbeats, return_exceptions=True)
 
     async def _report_recovered_leaders(self) -> None:
-        """A broker that was elected although it may lack records has opened its logs: it leads them as they are from
-        here on (KIP-704)."""
+        """A broker that was elected although it may lack records has opened its logs: it leads with what they contain
+        (KIP-704)."""
         topics = recovering(self._loader.image, self.id, self.epoch)
         if topics:
             await self._controller.ask(AlterPartitionRequest(broker_id=self.id, broker_epoch=self.epoch, topics=topics))
 
 
 def recovering(image: MetadataImage, broker_id: int, broker_epoch: int) -> list[RequestTopicData]:
-    """The partitions that a broker leads and that have to recover, as recovered."""
+    """Returns the partitions that the broker leads and that must recover, marked as recovered."""
     topics = []
     for topic in image.topics:
         partitions = [

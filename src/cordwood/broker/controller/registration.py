@@ -22,7 +22,8 @@ def broker_registration(
 ) -> BrokerRegistrationRequest:
     """`finalized` are the cluster's features.
 
-    `previous_broker_epoch` is that of the stop before this start, if that was clean; -1 otherwise."""
+    `previous_broker_epoch` is that of the previous start if it ended with a clean stop; -1 otherwise.
+    """
     rack = config["broker.rack"]
     return BrokerRegistrationRequest(
         broker_id=config.node_id,

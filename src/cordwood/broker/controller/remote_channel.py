@@ -1,4 +1,4 @@
-"""The way to whichever controller is active: in this process, or on another node."""
+"""The channel to the active controller: in this process, or on another node."""
 
 from __future__ import annotations
 
@@ -19,26 +19,27 @@ from cordwood.wire.schema import Request, ResponseT
 
 from .channel import ControllerChannel
 
-# Of requests without a timeout of their own.
+# For requests without a timeout of their own.
 _TIMEOUT_MS = 30_000
-# Before the controller is asked again, unless there is a new one earlier.
+# Back-off before another attempt, unless a new controller appears earlier.
 _RETRY_S = 0.02
 _RETRY_MAX_S = 0.5
 
 
 class ActiveController(NamedTuple):
     node_id: int
-    # None: it is this node's own.
+    # None if the controller is on this node.
     address: Address | None
 
 
 class RemoteChannel:
     """The `ControllerChannel` of a node in a cluster. A client's request goes to another node in an Envelope. It is
-    sent again, until its timeout, when the controller is not active any more or the connection breaks. As in Kafka, the
-    controller may have acted on it by then: the second answer says so (a topic that exists).
+    retried, until its timeout, if the controller is no longer active or the connection breaks. As in Kafka, the
+    controller may have executed it by then: the second response shows that (a topic that exists).
 
-    `locate` tells which controller is active, None while none is
-    known; `changed` is to be called when that may have changed. `local` is the way to this node's own controller."""
+    `locate` returns the active controller, or None if none is known; call `changed` when that may have changed. `local`
+    is the channel to this node's own controller.
+    """
 
     def __init__(
         self,
@@ -59,7 +60,8 @@ class RemoteChannel:
         self._interrupted()
 
     def on_interruption(self, listener: Callable[[], None]) -> None:
-        """Calls the listener when another controller may be active, or the connection to the active one broke."""
+        """Registers a listener, called when another controller may be active, or the connection to the active one
+        broke."""
         self._on_interruption.append(listener)
 
     def _interrupted(self) -> None:
@@ -84,7 +86,7 @@ class RemoteChannel:
         version = type(request).stable_versions.high if context is None else context.version
         pause_s = _RETRY_S
         while True:
-            # Before it is asked: what changes meanwhile is noticed.
+            # Before the request, so that changes during it are noticed.
             changed = self._changed
             response = await self._attempt(request, context, deadline - loop.time())
             if response is not None and not _is_refused(request, response, version):
@@ -101,7 +103,7 @@ class RemoteChannel:
     async def _attempt(
         self, request: Request[ResponseT], context: RequestContext | None, left_s: float
     ) -> ResponseT | None:
-        """None if no controller could be asked."""
+        """Returns None if no controller could be asked."""
         active = self._locate()
         if active is None:
             return None
@@ -139,10 +141,10 @@ class RemoteChannel:
 
 
 def _is_refused(request: Request[ResponseT], response: ResponseT, version: int) -> bool:
-    """True if the controller that answered is not the active one."""
+    """True if the controller that answered is not active."""
     error = getattr(response, "error_code", None)
     if error is not None:
         return bool(error == ErrorCode.NOT_CONTROLLER)
     refused = error_response(request, ErrorCode.NOT_CONTROLLER, version)
-    # A request that asks for nothing is answered with nothing, whoever answers.
+    # The response to an empty request is empty, whichever controller sends it.
     return bool(response == refused != error_response(request, ErrorCode.NONE, version))

@@ -1,4 +1,4 @@
-"""Topics that come to be because somebody asked for them (`auto.create.topics.enable`)."""
+"""Creates topics automatically (`auto.create.topics.enable`)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 _DEFAULT = -1
-# How long a created topic may take to be in this broker's metadata.
+# How long to wait for a created topic to appear in this broker's metadata.
 _PATIENCE_S = 1.0
 
 
 async def create_missing(broker: Broker, names: list[str]) -> dict[str, ErrorCode]:
-    """Creates topics with the defaults; what a client is to be told of those that are not there now."""
+    """Creates topics with the defaults; returns the errors for those that don't exist afterwards."""
     request = CreateTopicsRequest(
         topics=[
             CreatableTopic(name=name, num_partitions=_DEFAULT, replication_factor=_DEFAULT, assignments=[], configs=[])

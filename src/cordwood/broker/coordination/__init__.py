@@ -1,1 +1,1 @@
-"""The coordinators on this broker, their topics, and how handlers ask them."""
+"""The coordinators on this broker, their topics, and the handlers' access to them."""

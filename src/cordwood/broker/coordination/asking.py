@@ -2,7 +2,8 @@
 
 return ask(call, broker.groups, request.group_id, lambda state: heartbeat(state, request), refused)
 
-One whose request is about several groups consults the coordinators of all of them, and answers when all have.
+A handler of a request about several groups consults the coordinators of all of them, and answers when all results are
+there.
 
 results = [consult(broker.groups, group, lambda state: describe(state, group), refused) for group in request.groups]
 return answer_all(call, results, lambda described: DescribeGroupsResponse(groups=described))
@@ -40,9 +41,8 @@ def ask(
     *,
     holds: bool = False,
 ) -> Response | Reply:
-    """The response, or a reply for when there is one. `refused` makes a response of an error; `error_of` puts the
-    errors of the shard's partition into the words of this API. One that `holds` keeps what its client sends next on the
-    same connection waiting."""
+    """Returns the response, or a promise of it. `refused` converts an error to a response; `error_of` translates errors
+    of the shard's partition for this API. With `holds`, later requests on the same connection wait."""
     try:
         result = coordinator.shard(key).decide(decision)
     except Refusal as refusal:
@@ -60,7 +60,7 @@ def ask(
 
 
 def _answer(reply: Reply, call: Call, response: Response) -> None:
-    """An unencodable answer costs this connection, not other answers of the same decision."""
+    """An unencodable response breaks this connection only, not other responses of the same decision."""
     try:
         parts = call.parts(response)
     except EncodeError as error:
@@ -76,7 +76,7 @@ def consult(
     refused: Callable[[ErrorCode, str], T],
     error_of: Callable[[ErrorCode], ErrorCode] = coordinator_error,
 ) -> T | Promise[T]:
-    """The result of a decision that is one of several in a response; `refused` converts a Refusal."""
+    """Returns the result of one of several decisions in a response; `refused` converts a Refusal."""
     try:
         result = coordinator.shard(key).decide(decision)
     except Refusal as refusal:
@@ -95,7 +95,7 @@ def consult(
 def answer_all(
     call: Call, results: Sequence[T | Promise[T]], response_of: Callable[[list[T]], Response]
 ) -> Response | Reply:
-    """The response, made of all results in their order, or a reply for when all are there."""
+    """Returns the response made of all results in order, or a promise of it."""
     waiting = [result for result in results if isinstance(result, Promise) and not result.done]
     if not waiting:
         return response_of(_values(results))
@@ -121,7 +121,7 @@ async def ask_async(
     refused: Callable[[ErrorCode, str], R],
     error_of: Callable[[ErrorCode], ErrorCode] = coordinator_error,
 ) -> R:
-    """As `ask`, for a handler that is a coroutine."""
+    """Like `ask`, for handlers that are coroutines."""
     try:
         return await settled(coordinator.shard(key).decide(decision))
     except Refusal as refusal:

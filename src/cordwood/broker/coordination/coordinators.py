@@ -1,4 +1,4 @@
-"""The coordinators of a broker, and the topics that they keep their state in."""
+"""The coordinators of a broker, and the topics that hold their state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .topics import GROUP_TOPIC, TRANSACTION_TOPIC, coordinator_topic, partition
 
 _log = logging.getLogger(__name__)
 
-# How long a created topic may take to be in this broker's metadata; clients that ask too early ask again.
+# How long to wait for a created topic to appear in this broker's metadata; clients retry anyway.
 _CREATION_PATIENCE_S = 1.0
 
 
@@ -35,7 +35,7 @@ class Coordinators:
 
     def __init__(self, broker: BrokerContext, guards: TransactionGuards) -> None:
         self._broker = broker
-        # As of these topics: every request wants to know.
+        # Partition counts of these topics, needed by every request.
         self._partition_counts: dict[str, tuple[Topics, int]] = {}
         self.groups: Coordinator[GroupShardState] = Coordinator(
             "group",
@@ -54,7 +54,7 @@ class Coordinators:
             load_buffer_bytes=lambda: broker.config.integer("offsets.load.buffer.size"),
             codec=lambda: Codec(broker.config.integer("offsets.topic.compression.codec")),
         )
-        # Why their topics could not be created, as far as it was logged.
+        # The logged reasons why their topics could not be created.
         self._creation_errors: dict[str, ErrorCode] = {}
         self.marker_writer = MarkerWriter(broker, guards)
         self._marker_sender = _marker_sender(broker, self.marker_writer)
@@ -87,7 +87,7 @@ class Coordinators:
         for state in self.groups.states:
             state.metadata_changed(delta, image)
         for shard in self.groups.shards:
-            # Something may be due sooner by now.
+            # A timer may be due earlier now.
             shard.loaded()
 
     def configure(self, config: BrokerConfig) -> None:
@@ -102,7 +102,7 @@ class Coordinators:
     # Their topics
 
     def partition_count(self, topic: str) -> int:
-        """As it was when the topic was made: the configuration may have changed since."""
+        """The partition count with which the topic was created: the configuration may have changed since."""
         topics = self._broker.image.topics
         known = self._partition_counts.get(topic)
         if known is not None and known[0] is topics:
@@ -113,7 +113,7 @@ class Coordinators:
         return count
 
     async def create_topic(self, topic: str) -> None:
-        """On first use. Where it cannot be created now, its keys have no coordinator."""
+        """Creates the topic on first use. Until that succeeds, its keys have no coordinator."""
         broker = self._broker
         if topic in broker.image.topics.ids:
             return
@@ -126,7 +126,7 @@ class Coordinators:
             self._creation_errors.pop(topic, None)
             await broker.until(lambda: topic in broker.image.topics.ids, _CREATION_PATIENCE_S)
         elif self._creation_errors.get(topic) is not error:
-            # Once: clients ask several times a second.
+            # Log it once: clients ask several times a second.
             self._creation_errors[topic] = error
             _log.warning(
                 "Cannot create %s with %s=%d: %s (%s). Clients find no coordinator until it is created",

@@ -1,11 +1,11 @@
-"""A short way for the request that an idle cluster is asked most: a heartbeat that repeats the one before.
+"""The fast path for the most frequent request of an idle cluster: a heartbeat that repeats the previous one.
 
-A member whose group is quiet sends the same bytes each time but for the correlation id, and hears the same. What was
-found out of them the general way is kept under these bytes and their origin, with the answer: neither is such a request
-decoded nor its answer encoded, and what is left is to see that the group is still quiet, and to renew the session. With
-5,000 idle members of consumer groups the broker's share of a processor falls by a third.
+A member of a quiet group sends the same bytes each time except for the correlation id, and gets the same response. The
+outcome of the general path is cached by these bytes and their origin, with the response: a repeated request is neither
+decoded nor its response encoded; it remains to check that the group is still quiet, and to renew the session. With
+5,000 idle members of consumer groups the broker uses a third less CPU.
 
-Whatever is not quiet goes the general way.
+Everything else takes the general path.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from cordwood.wire.messages.consumer_group_heartbeat import (
 from cordwood.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from cordwood.wire.schema import Request, Response
 
-# So many are kept; a member has a new one in each generation.
+# Size of the cache; a member needs a new entry in each generation.
 _MOST = 50_000
-# Behind the correlation id.
+# Starts after the correlation id.
 _KEY = slice(8, None)
 _CORRELATION_ID = slice(4, 8)
 # Their lower bytes.
 _API_KEY = 1
 _VERSION = 3
 _THROTTLE_TIME = Struct(">i")
-# A value that no answer has, to find its place in one.
+# A marker value that no response contains, to find its position.
 _THROTTLE_MARK = -0x7A6B_5C4D
 
 
@@ -51,10 +51,10 @@ class _Known(NamedTuple):
     request: HeartbeatRequest | ConsumerGroupHeartbeatRequest
     shard_index: int
     client_id: str
-    # As groups spell it.
+    # The group's spelling.
     client_host: str
-    # The answer around its correlation id and the throttle time; as it was when the group's members beat at this
-    # interval. No `rest` and no throttle time in answers of versions that have none.
+    # The response around its correlation id and throttle time, valid for this heartbeat interval. `rest` and throttle
+    # time are empty in versions without a throttle time.
     size: bytes
     middle: bytes
     rest: bytes | None
@@ -65,15 +65,15 @@ class HeartbeatShortcut:
     def __init__(self, broker: Broker, gate: Gate) -> None:
         self._broker = broker
         self._authorizer, self._quotas, self._measures = gate
-        # Of this generation of the authorizer.
+        # Valid for this generation of the authorizer.
         self._known: dict[bytes, _Known] = {}
         self._generation = self._authorizer.generation
-        # Of which it is known whether there are consumer groups: asked each time, they never change.
+        # Connections whose features are known: they never change.
         self._asked: tuple[object, object] = (None, None)
         self._has_consumer_groups = False
 
     def answer(self, frame: bytearray, connection: ConnectionInfo) -> list[Part] | None:
-        """None if it has to go the general way."""
+        """Returns None if the request must take the general path."""
         measures = self._measures
         began_s = 0.0 if measures is None else measures.monotonic()
         if self._authorizer.generation != self._generation:
@@ -113,7 +113,7 @@ class HeartbeatShortcut:
         return self._has_consumer_groups
 
     def lesson(self, frame: bytearray, request: Request[Any], call: Call) -> Lesson:
-        """Keeps a request that goes the general way, if it has nothing to say but that the member is alive."""
+        """Caches a request of the general path if it only says that the member is alive."""
         assert isinstance(request, HeartbeatRequest | ConsumerGroupHeartbeatRequest)
         generation = self._authorizer.generation
 
@@ -159,7 +159,7 @@ def _is_quiet(
     request: HeartbeatRequest | ConsumerGroupHeartbeatRequest,
     response: HeartbeatResponse | ConsumerGroupHeartbeatResponse,
 ) -> bool:
-    """True if the response tells the member nothing that it does not know."""
+    """True if the response contains nothing new for the member."""
     if response.error_code != ErrorCode.NONE:
         return False
     if isinstance(request, HeartbeatRequest) or isinstance(response, HeartbeatResponse):

@@ -1,4 +1,4 @@
-"""The topics that coordinators keep their state in, as they are created on first use."""
+"""The coordinators' topics, which are created on first use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ GROUP_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"
 SHARE_TOPIC = "__share_group_state"
 
-# What the names of their settings begin with.
+# The prefix of their settings.
 _SETTINGS = {
     GROUP_TOPIC: "offsets.topic",
     TRANSACTION_TOPIC: "transaction.state.log",
@@ -27,7 +27,7 @@ _CONFIGS = {
 
 
 def partition_count(topic: str, config: BrokerConfig) -> int:
-    """Of a topic that is not there yet."""
+    """Returns the count for a topic that does not exist yet."""
     return config.integer(f"{_SETTINGS[topic]}.num.partitions")
 
 

@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn: the offsets of a group become part of a transaction, as the partition that holds them.
+"""AddOffsetsToTxn: adds a group's offsets to a transaction, by the partition that stores them.
 
 Clients know PRODUCER_FENCED since version 2.
 """
@@ -19,7 +19,7 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 _FENCED_SINCE = 2
-# Whatever the client's is: with 2 it would have had the offsets added by their commit.
+# Whatever the client's version is: with 2 the commit would have added the partition.
 _CLIENT_VERSION = 0
 
 
@@ -58,5 +58,5 @@ async def _patiently(
 
 
 def _is_early(result: object) -> bool:
-    """It comes before the last transaction is complete."""
+    """True if the previous transaction is not complete yet."""
     return isinstance(result, AddOffsetsToTxnResponse) and result.error_code == ErrorCode.CONCURRENT_TRANSACTIONS

@@ -1,7 +1,7 @@
-"""AddPartitionsToTxn: partitions become part of a transaction; or, `verify_only`, whether they are is asked.
+"""AddPartitionsToTxn: adds partitions to a transaction; with `verify_only`, checks that they are part of it.
 
-Up to version 3 producers ask, about one transaction; from 4 on brokers do for them, about many, when they see the first
-batch of a transaction (KIP-890). One partition that is not there refuses all of its transaction. Clients know
+Up to version 3 producers send it, for one transaction; from 4 on brokers do so for them, for many transactions, when
+they see the first batch of one (KIP-890). One missing partition refuses all of its transaction. Clients know
 PRODUCER_FENCED since version 2.
 """
 
@@ -61,7 +61,7 @@ async def _when_decided(
 
 
 def _is_early(outcome: Errors | Promise[Errors] | Refusal, call: Call) -> bool:
-    """A client's, which comes before its last transaction is complete. A broker knows by itself how often to ask."""
+    """True for a client's request if its previous transaction is not complete yet. Brokers retry by themselves."""
     return (
         isinstance(outcome, Refusal)
         and outcome.error is ErrorCode.CONCURRENT_TRANSACTIONS

@@ -1,9 +1,8 @@
-"""AlterReplicaLogDirs: replicas of this broker move to other ones of its log directories.
+"""AlterReplicaLogDirs: moves replicas of this broker to others of its log directories.
 
-The answer says whether a move is begun, not whether it is done: DescribeLogDirs shows how far it is. A move to the
-directory that a replica lies in ends one that is under way; of two directories for one partition the last counts.
-While a directory is offline none is begun, since a future replica might lie there. A directory that is cordoned takes
-none.
+The response says that a move has begun, not that it is done: DescribeLogDirs shows its progress. A move to the
+replica's current directory cancels a move in progress; of two directories for one partition the last counts. While a
+directory is offline no move begins, since a future replica might be there. Cordoned directories accept none.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def alter_replica_log_dirs(
 def _begin_move(broker: Broker, topic: str, index: int, path: str) -> ErrorCode:
     directories = broker.replicas.directories
     if len(f"{topic}-{index}.{FUTURE_DIRECTORY}") + _UNIQUE_ID_LENGTH > _MAX_FILE_NAME:
-        # Kafka's future directory has the whole name of the topic in its own.
+        # The directory of Kafka's future replica contains the topic's whole name.
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     destination = next((directory for directory in directories.directories if directory.disk.root == path), None)
     if destination is None:

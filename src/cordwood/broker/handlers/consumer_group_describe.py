@@ -1,6 +1,6 @@
-"""ConsumerGroupDescribe: consumer groups, their epochs, and what their members have and shall have.
+"""ConsumerGroupDescribe: consumer groups, their epochs, and their members' current and target assignments.
 
-A group that is not there, or is of another kind, is GROUP_ID_NOT_FOUND. Version 1 tells which protocol a member speaks.
+A missing group, or one of another kind, is GROUP_ID_NOT_FOUND. Version 1 has each member's protocol.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cordwood.wire.messages.consumer_group_describe import (
     DescribedGroup,
 )
 
-# There are no ACLs: everything that Kafka's AclOperation knows of a group is allowed, a bit each.
+# There are no ACLs: every group operation of Kafka's AclOperation is allowed, one bit each.
 _ALL_ON_GROUP = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 
 

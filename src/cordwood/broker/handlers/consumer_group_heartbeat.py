@@ -1,9 +1,9 @@
-"""ConsumerGroupHeartbeat: a member of a consumer group joins, goes on, or leaves (KIP-848).
+"""ConsumerGroupHeartbeat: a member of a consumer group joins, continues, or leaves (KIP-848).
 
-Epoch 0 joins, -1 leaves, -2 leaves for a static member that will be back. A member says what is new of it, and hears
-what is new for it: its epoch, and its assignment when that has changed or when it said everything.
+Epoch 0 joins, -1 leaves, -2 leaves temporarily (static members). A member reports changes, and gets its epoch, and its
+assignment if that has changed or if the request was complete.
 
-Version 1 brings subscriptions by regular expression, and members make their own ids (KIP-1082).
+Version 1 adds subscriptions by regular expression, and members generate their own ids (KIP-1082).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def consumer_group_heartbeat(broker: Broker, request: ConsumerGroupHeartbeatRequ
         check_request(request, call.version, broker.config)
     except Refusal as refusal:
         return _refused(refusal.error, str(refusal))
-    # As Java writes an address without a name.
+    # Java's format for an address without a name.
     client_id, client_host = call.client_id, f"/{call.connection.peer.host}"
     return ask(
         call,

@@ -1,4 +1,4 @@
-"""DeleteGroups: groups without members, with their offsets."""
+"""DeleteGroups: deletes groups without members, with their offsets."""
 
 from __future__ import annotations
 

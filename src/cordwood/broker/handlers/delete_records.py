@@ -1,9 +1,9 @@
-"""DeleteRecords: the records before an offset are not read any more, and their segments go with the next retention.
+"""DeleteRecords: makes records before an offset unreadable; their segments are deleted with the next retention run.
 
--1 is the high watermark: all that there is. An offset before the start changes nothing. Only topics whose cleanup
-policy has `delete` let records go that way. The answer is the low watermark: where the log begins on every replica that
-is alive. It waits until all of them have followed, for `timeout_ms` at most. The new start is on stable storage here
-before it is answered, so that no crash brings anything back.
+-1 is the high watermark: everything. An offset before the start changes nothing. Only topics whose cleanup policy has
+`delete` allow it. The response has the low watermark: the highest log start of all live replicas. It waits until all of
+them have followed, for at most `timeout_ms`. The new start is on stable storage here before the response is sent, so
+that a crash brings nothing back.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NO_LOW_WATERMARK = -1
 
 @handles(DeleteRecordsRequest)
 async def delete_records(broker: Broker, request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
-    # Asked for twice, the latter counts.
+    # If a partition is repeated, the last entry counts.
     wanted = {
         (topic.name, partition.partition_index): partition.offset
         for topic in request.topics
@@ -63,8 +63,8 @@ def _refused(index: int, error: ErrorCode) -> DeleteRecordsPartitionResult:
 
 
 def _delete(partition: Partition, offset: int) -> int:
-    """The low watermark that it gives."""
-    # Their coordinators are the ones who delete there.
+    """Returns the resulting low watermark."""
+    # In these topics only the coordinators delete.
     if partition.topic in INTERNAL_TOPICS:
         raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"records of {partition.topic} cannot be deleted")
     log = partition.leader_log()
@@ -80,7 +80,7 @@ def _delete(partition: Partition, offset: int) -> int:
 async def _followed(
     broker: Broker, topic: str, index: int, result: DeleteRecordsPartitionResult, deadline: float
 ) -> DeleteRecordsPartitionResult:
-    """Waits until all live replicas begin there."""
+    """Waits until all live replicas start there."""
     loop = get_running_loop()
     try:
         while True:
@@ -100,12 +100,12 @@ async def _followed(
 
 
 async def _is_durable(broker: Broker, topic: str, index: int, start: int) -> bool:
-    """Writes the checkpoint that says where the log begins; False if its directory has failed."""
+    """Writes the checkpoint with the log start; False if its directory has failed."""
     directory = broker.replicas.directories.directory_of(topic, index)
     while directory is not None and not directory.is_offline:
         log = directory.logs.get((topic, index))
         if log is None or log.segments.first.base_offset >= start:
-            # Deleted meanwhile, or its first segment says it.
+            # Deleted meanwhile, or recorded by its first segment.
             return True
         if directory.checkpoints.log_starts.offset_of((topic, index)) >= start:
             return True

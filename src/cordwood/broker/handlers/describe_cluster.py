@@ -1,7 +1,7 @@
-"""DescribeCluster: see `metadata.answers.describe_cluster`; of a broker it is about brokers.
+"""DescribeCluster: see `metadata.answers.describe_cluster`; a broker describes brokers.
 
-A client cannot reach the controller here, and is told a broker as the controller: each of them takes what is the
-controller's.
+Clients cannot reach the controller here, so a broker is reported as the controller: each of them forwards requests for
+the controller.
 """
 
 from __future__ import annotations

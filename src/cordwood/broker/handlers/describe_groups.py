@@ -1,7 +1,7 @@
 """DescribeGroups: classic groups, their states and members.
 
-A group that is not there, or is of another kind, is Dead; from version 6 on that is GROUP_ID_NOT_FOUND as well, with a
-message. Version 3 tells on demand what the client may do, version 4 knows static members.
+A missing group, or one of another kind, is Dead; from version 6 on that is GROUP_ID_NOT_FOUND as well, with a message.
+Version 3 has the client's permissions on request, version 4 static members.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 
 _NOT_FOUND_SINCE = 6
-# There are no ACLs: everything that Kafka's AclOperation knows of a group is allowed, a bit each.
+# There are no ACLs: every group operation of Kafka's AclOperation is allowed, one bit each.
 _ALL_ON_GROUP = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 
 

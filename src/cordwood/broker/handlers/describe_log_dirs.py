@@ -1,9 +1,9 @@
-"""DescribeLogDirs: the log directories of this broker, how full they are, and the replicas in each.
+"""DescribeLogDirs: the log directories of this broker, their usage, and their replicas.
 
-A null list of topics means all of them. A replica that is being moved to another directory stands in both, in the new
-one as a future replica, with how many offsets it still lacks; of another one the lag is that behind the high
-watermark, which the leader's own does not have. A directory that has failed is answered with KAFKA_STORAGE_ERROR.
-Version 3 has an error for the whole, version 4 sizes, version 5 whether a directory takes no new replicas (KIP-1066).
+A null list of topics means all of them. A replica that is being moved is in both directories, in the new one as a
+future replica, with the number of offsets that it lacks; other replicas have their lag behind the high watermark, 0 on
+the leader. A failed directory has KAFKA_STORAGE_ERROR. Version 3 has an error for the whole request, version 4 sizes,
+version 5 cordoned directories (KIP-1066).
 """
 
 from __future__ import annotations

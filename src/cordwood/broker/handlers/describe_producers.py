@@ -1,6 +1,6 @@
-"""DescribeProducers: which producers a partition knows, with their last sequence and open transaction (KIP-664).
+"""DescribeProducers: the producers of a partition, with their last sequence and open transaction (KIP-664).
 
-A follower answers as well as the leader, which tells what a hanging transaction looks like on each replica.
+Followers answer as well as the leader, which shows a hanging transaction's state on each replica.
 """
 
 from __future__ import annotations

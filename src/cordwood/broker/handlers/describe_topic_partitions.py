@@ -1,8 +1,8 @@
 """DescribeTopicPartitions: topics and their partitions, page by page, in the order of the topics' names.
 
-Without names it is about all topics; those that are named and do not exist are answered with an error. At most
-`response_partition_limit` partitions are told, and never more than `max.request.partition.size.limit`; `next_cursor`
-then says where to go on, and the next request says it again. A cursor has to be of a topic that is asked for.
+Without names it describes all topics; missing named topics have an error. At most `response_partition_limit` partitions
+are returned, and never more than `max.request.partition.size.limit`; `next_cursor` is then the place to continue, to be
+sent with the next request. A cursor must be in a requested topic.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def describe_topic_partitions(
     cursor = request.cursor
     if not _is_valid(cursor, asked):
         return _refuse_all(request)
-    # Kafka compares UTF-16; names of topics are ASCII, so that is the same.
+    # Kafka compares UTF-16; topic names are ASCII, so the result is the same.
     names = sorted(name for name in (broker.image.topics.ids if is_all else asked) if not _is_before(name, cursor))
     limit = max(1, min(request.response_partition_limit, broker.config.integer("max.request.partition.size.limit")))
     reachable = frozenset(broker.endpoints(call.connection.listener))

@@ -1,4 +1,4 @@
-"""DescribeTransactions: the transactions of transactional ids that are coordinated here (KIP-664)."""
+"""DescribeTransactions: the state of transactional ids that this broker coordinates (KIP-664)."""
 
 from __future__ import annotations
 

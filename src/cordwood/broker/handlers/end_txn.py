@@ -1,9 +1,8 @@
 """EndTxn: a producer commits or aborts its transaction.
 
-It is answered when the outcome is committed to the coordinator's log; from there on it stands. The markers follow, on
-one node mostly before anything is read that is sent after the answer. Clients know PRODUCER_FENCED since version 2.
-Version 5 is for producers of `transaction.version` 2: the end gives them a new epoch, or after the last one a new
-producer id.
+The response is sent when the outcome is committed to the coordinator's log, which makes it final. The markers follow,
+on a single node mostly before the client's next request is read. Clients know PRODUCER_FENCED since version 2. Version
+5 is for producers of `transaction.version` 2: the end gives them a new epoch, or after the last one a new producer id.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ async def _when_there_are_ids(
     decide: Callable[[TransactionState], Decision[EndTxnResponse]],
     refused: Callable[[ErrorCode, str], EndTxnResponse],
 ) -> EndTxnResponse:
-    """The end with the last epoch of a producer needs a new one."""
+    """Ending a transaction with a producer's last epoch needs a new producer id."""
     try:
         await broker.producer_ids.wait_for_more()
     except NoProducerIds:

@@ -1,9 +1,9 @@
-"""FindCoordinator: which broker coordinates a group, a transactional id or a share partition.
+"""FindCoordinator: the broker that coordinates a group, a transactional id or a share partition.
 
-The topic that a coordinator keeps its state in is created by whoever asks first, who is answered when it is there. The
-answer waits while it is being decided whether a coordinator's broker is gone (`broker/lost_leaders.py`).
-Version 1 says what kind the key is of; version 4 asks for several keys of a kind at once; version 6 knows share
-partitions, whose key is `group:topic id:partition`.
+The first request creates the topic that holds the coordinator's state, and is answered when the topic exists. The
+response waits while it is being decided whether a coordinator's broker is gone (`broker/lost_leaders.py`). Version 1
+adds the kind of the key; version 4 allows several keys of a kind; version 6 adds share partitions, whose key is
+`group:topic id:partition`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ async def _found_when_decided(
 
 
 async def _found_after_creation(broker: Broker, topic: str, keys: list[str], call: Call) -> FindCoordinatorResponse:
-    # Where it cannot be created, the keys are answered so.
+    # If the topic cannot be created, its error is returned for the keys.
     await broker.coordinators.create_topic(topic)
     return _response(broker, topic, keys, call)
 
@@ -57,7 +57,7 @@ def _response(broker: Broker, topic: str | None, keys: list[str], call: Call) ->
     only = found[0]
     return FindCoordinatorResponse(
         error_code=only.error_code,
-        # Kafka has it so.
+        # As in Kafka.
         error_message=only.error_message if only.error_code else "NONE",
         node_id=only.node_id,
         host=only.host,

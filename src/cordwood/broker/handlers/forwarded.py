@@ -1,4 +1,5 @@
-"""Requests that any broker takes and the controller answers (KIP-590). `controller.handlers` has their contracts."""
+"""Requests that any broker accepts and forwards to the controller (KIP-590). `controller.handlers` has their
+contracts."""
 
 from __future__ import annotations
 

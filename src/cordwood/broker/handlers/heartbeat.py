@@ -1,6 +1,6 @@
-"""Heartbeat: a member of a classic group is alive, and hears whether it has to join again (REBALANCE_IN_PROGRESS).
+"""Heartbeat: keeps a member of a classic group alive; REBALANCE_IN_PROGRESS tells it to rejoin.
 
-Version 3 knows static members.
+Version 3 adds static members.
 """
 
 from __future__ import annotations
@@ -26,5 +26,5 @@ def _refused(error: ErrorCode, _message: str) -> HeartbeatResponse:
 
 
 def _error_of(error: ErrorCode) -> ErrorCode:
-    # Sessions begin anew when the group is loaded: until then everybody is alive.
+    # Sessions restart when the group is loaded: until then every member counts as alive.
     return ErrorCode.NONE if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else coordinator_error(error)

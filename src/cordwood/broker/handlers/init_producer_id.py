@@ -1,11 +1,11 @@
-"""InitProducerId: a producer gets its id and epoch.
+"""InitProducerId: assigns a producer its id and epoch.
 
-Without a transactional id it gets a new id with epoch 0, whatever it had before. With one, its transaction coordinator
-decides: see `coordinator.transactions.initializing`.
+Without a transactional id the producer gets a new id with epoch 0, whatever it had before. With one, its transaction
+coordinator decides: see `coordinator.transactions.initializing`.
 
-Version 3 lets a producer say which id and epoch it has, so that it may keep the id: both or neither. Clients know
-PRODUCER_FENCED since version 4. Version 6, transactions of two phases (KIP-939), is not stable in Kafka 4.3: it is
-served where `transaction.two.phase.commit.enable` or `unstable.api.versions.enable` is set.
+Version 3 has the producer's current id and epoch, both or neither, so that it may keep the id. Clients know
+PRODUCER_FENCED since version 4. Version 6, two-phase transactions (KIP-939), is not stable in Kafka 4.3: it is served
+if `transaction.two.phase.commit.enable` or `unstable.api.versions.enable` is set.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _init_transactional_id(broker: Broker, request: InitProducerIdRequest, trans
         return _when_there_are_ids(broker, transactional_id, decide, refused)
     result = ask(call, broker.transactions, transactional_id, decide, refused)
     if isinstance(result, InitProducerIdResponse) and result.error_code == ErrorCode.CONCURRENT_TRANSACTIONS:
-        # Most often the open one was aborted just now, markers and all: the client is spared the retry.
+        # Usually the open transaction was aborted just now, markers included: spare the client the retry.
         return ask(call, broker.transactions, transactional_id, decide, refused)
     return result
 

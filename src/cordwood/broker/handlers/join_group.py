@@ -1,11 +1,11 @@
-"""JoinGroup: a client becomes a member of a classic group, or of its next generation.
+"""JoinGroup: a client joins a classic group, or its next generation.
 
-It is answered when all members have joined: with the generation, the protocol that was chosen and the leader, who is
-told of all members and what they subscribe to.
+The response is sent when all members have joined: with the generation, the chosen protocol and the leader, who also
+gets all members with their subscriptions.
 
-Version 1 brings a rebalance timeout (before, the session timeout counts), version 4 the member id that is given first
-and joined with next (KIP-394), version 5 static members (KIP-345), version 7 the protocol's type in the response,
-version 8 the client's reason, version 9 leaders who need not assign (KIP-814).
+Version 1 adds a rebalance timeout (before, the session timeout is used), version 4 the member id that is assigned first
+(KIP-394), version 5 static members (KIP-345), version 7 the protocol type in the response, version 8 the client's
+reason, version 9 leaders that skip the assignment (KIP-814).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def join_group(broker: Broker, request: JoinGroupRequest, call: Call) -> Result:
         request,
         call.version,
         call.client_id,
-        # As Java writes an address without a name.
+        # Java's format for an address without a name.
         f"/{call.connection.peer.host}",
         tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
     )
-    # Kafka begins nothing on a connection while a request on it waits, and clients count on that: librdkafka sends that
-    # it leaves behind its own join, and must not be told of that join that it is no member.
+    # Kafka processes one request of a connection at a time, and clients count on that: librdkafka sends LeaveGroup
+    # behind its own join, whose response must not say that it is no member.
     return ask(call, broker.groups, request.group_id, lambda state: decide(state, joining), refused, holds=True)

@@ -1,7 +1,7 @@
 """LeaveGroup: members leave a classic group.
 
-Up to version 2 one member leaves by its id, and its error is the request's. From version 3 on several can, each with an
-error of its own; an administrator names static members by their group.instance.id and no member id. Version 5 has a
+Up to version 2 one member leaves by its id, and its error is the request's. From version 3 on several can leave, each
+with its own error; an administrator identifies static members by group.instance.id without a member id. Version 5 has a
 reason for each.
 """
 
@@ -27,7 +27,7 @@ def leave_group(broker: Broker, request: LeaveGroupRequest, call: Call) -> Resul
     def refused(error: ErrorCode, _message: str) -> LeaveGroupResponse:
         if error != ErrorCode.UNKNOWN_MEMBER_ID or leaves_alone:
             return LeaveGroupResponse(error_code=error)
-        # Nobody is in a group that there is not.
+        # A missing group has no members.
         return LeaveGroupResponse(members=[_refused_member(identity, error) for identity in leaving])
 
     def decision(state: GroupState) -> Decision[LeaveGroupResponse]:

@@ -1,8 +1,8 @@
-"""ListConfigResources: which resources have a configuration of their own.
+"""ListConfigResources: the resources that have a configuration.
 
-Every topic and every broker counts, and every broker's loggers, whether anything was set for them or not; groups and
-subscriptions to metrics count where something was set. Without types it is about all of them.
-Version 0 knows subscriptions to clients' metrics only; it was an API of its own then (KIP-714, KIP-1142).
+Every topic, broker and broker's loggers are listed, whether anything was set for them or not; groups and client metrics
+subscriptions only if something was set. Without types, all are listed. Version 0 has client metrics subscriptions only;
+it was a separate API then (KIP-714, KIP-1142).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """ListGroups: the groups that this broker coordinates.
 
-Version 4 lists those in some states only, version 5 those of some types; case does not matter.
+Version 4 filters by state, version 5 by type; case does not matter.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def list_groups(broker: Broker, request: ListGroupsRequest, call: Call) -> Resul
 def _of_shard(
     shard: Shard[GroupShardState], states: frozenset[str], types: frozenset[str]
 ) -> ListGroupsResponse | Promise[ListGroupsResponse]:
-    """The response of one shard."""
+    """Returns the response of one shard."""
     try:
         result = shard.decide(lambda state: decide_listing(state, states, types))
     except Refusal as refusal:
@@ -47,7 +47,7 @@ def _told(outcome: list[ListedGroup] | Refusal) -> ListGroupsResponse:
     if not isinstance(outcome, Refusal):
         return ListGroupsResponse(groups=outcome)
     error = coordinator_error(outcome.error)
-    # If they are not coordinated here, they are another broker's to list by now.
+    # Groups that moved to another broker meanwhile are listed there.
     return ListGroupsResponse(error_code=ErrorCode.NONE if error == ErrorCode.NOT_COORDINATOR else error, groups=[])
 
 

@@ -1,15 +1,15 @@
-"""ListOffsets: offsets by time, and the ends of a partition.
+"""ListOffsets: offsets by time, and the first and last offsets of a partition.
 
-The first record that is not older than a timestamp (control records count); or by a timestamp that stands for
-something: the latest offset (-1), the earliest (-2), the first of the youngest records (-3, from version 7), the
-earliest on local disk (-4, from 8), the latest in tiered storage (-5, from 9), the first not yet uploaded to it (-6,
-from 11). There is no tiered storage: the earliest is local, and of -5 and -6 there is none. A consumer is told of
-nothing that it could not read: at or past the high watermark, or the last stable offset for read_committed (from
-version 2). A replica (id 0 and up) is told up to the end of the leader's log; the debugging id -2 up to the end of this
-broker's own log, whether it leads the partition or follows.
+Returns the first record that is not older than a timestamp (control records count), or the offset for a special
+timestamp: the latest offset (-1), the earliest (-2), the first of the newest records (-3, from version 7), the earliest
+on local disk (-4, from 8), the latest in tiered storage (-5, from 9), the first not yet uploaded to it (-6, from 11).
+There is no tiered storage: the earliest is local, and -5 and -6 have no result. Consumers get no offsets that they
+could not read: at or past the high watermark, or the last stable offset for read_committed (from version 2). A replica
+(id 0 and up) may see up to the end of the leader's log; the debugging id -2 up to the end of this broker's own log,
+whether it leads the partition or follows.
 
-Version 4 brings leader epochs, 5 OFFSET_NOT_AVAILABLE for a leader whose high watermark has not caught up with the
-start of its epoch, 10 a timeout for tiered storage.
+Version 4 adds leader epochs, 5 OFFSET_NOT_AVAILABLE for a leader whose high watermark has not reached the start of its
+epoch, 10 a timeout for tiered storage.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MAX_TIMESTAMP = -3
 _EARLIEST_LOCAL = -4
 _LATEST_TIERED = -5
 _EARLIEST_PENDING_UPLOAD = -6
-# Since which version each may be asked for.
+# The first version that supports each.
 _SINCE = {
     _LATEST: 1,
     _EARLIEST: 1,

@@ -1,7 +1,6 @@
-"""ListTransactions: the transactional ids that are coordinated here, those that the filters let through (KIP-664).
+"""ListTransactions: the transactional ids that this broker coordinates and that pass the filters (KIP-664).
 
-Version 1 asks for those that are open for longer than some time (KIP-994), version 2 for ids that a pattern matches as
-a whole (KIP-1152; in RE2's syntax).
+Version 1 filters by duration (KIP-994), version 2 by a pattern that matches the whole id (KIP-1152; in RE2's syntax).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ async def list_transactions(broker: Broker, request: ListTransactionsRequest, ca
         import re2  # type: ignore[import-untyped]
 
         options = re2.Options()
-        # Otherwise it writes to standard error, past every logger.
+        # Otherwise RE2 writes to standard error, past every logger.
         options.log_errors = False
         try:
             matches = re2.compile(request.transactional_id_pattern, options).fullmatch

@@ -1,13 +1,11 @@
-"""Metadata: where the brokers are, which topics there are, who leads their partitions.
+"""Metadata: addresses of brokers, topics, and leaders of partitions.
 
-A null list of topics means all (so does an empty one in version 0), an empty one none. A topic that is asked for by
-name, does not exist and may be created is created with the defaults, if `auto.create.topics.enable` is on, and answered
-as it is then (Kafka answers UNKNOWN_TOPIC_OR_PARTITION until it is there). A broker that failed a moment ago is still
-named (`departures.py`), though nothing is said to be led by it. The answer waits while it is being decided whether a
-leader is gone (`lost_leaders.py`).
-
-Version 4 lets the client forbid creation; version 10 brings topic ids, version 12 asking by them; version 13 an error
-for the whole (KIP-1102).
+A null list of topics means all (so does an empty one in version 0), an empty one none. A topic that is requested by
+name, does not exist and may be created is created with the defaults, if `auto.create.topics.enable` is on, and the
+response describes it (Kafka returns UNKNOWN_TOPIC_OR_PARTITION until it exists). A broker that failed a moment ago is
+still named (`departures.py`), though as the leader of nothing. The response waits while it is being decided whether a
+leader is gone (`lost_leaders.py`). Version 4 lets the client forbid creation; version 10 adds topic ids, version 12
+requests by id; version 13 an error for the whole response (KIP-1102).
 """
 
 from __future__ import annotations
@@ -74,11 +72,11 @@ async def _create_and_answer(
     return _response(broker, request, call, _find_all(broker.image, request, call.version, errors))
 
 
-# Finding the topics
+# Look-up of topics
 
 
 class _Found:
-    """A topic that is asked for: as it is, or why it is not."""
+    """A requested topic: its description, or the error."""
 
     __slots__ = ("error", "name", "topic", "topic_id")
 
@@ -92,7 +90,7 @@ class _Found:
 
 
 def _bad_request(asked: list[MetadataRequestTopic], version: int) -> list[_Found] | None:
-    """Before version 12 topics have names; whoever asks by id leaves the name out."""
+    """Before version 12 topics are requested by name; an entry by id lacks the name."""
     if any(topic.name is None and version < _NAME_MAY_BE_NULL_SINCE for topic in asked) or any(
         topic.topic_id != _NO_ID and version < _NAME_MAY_BE_NULL_SINCE for topic in asked
     ):
@@ -143,7 +141,7 @@ def _leaders(found: list[_Found]) -> Iterator[int]:
                 yield partition.leader
 
 
-# The answer
+# The response
 
 
 def _response(broker: Broker, request: MetadataRequest, call: Call, topics: Iterable[_Found]) -> MetadataResponse:
@@ -156,7 +154,7 @@ def _response(broker: Broker, request: MetadataRequest, call: Call, topics: Iter
             for node, end in broker.named_endpoints(listener).items()
         ],
         cluster_id=broker.cluster_id,
-        # Any broker takes what is the controller's, so one that can be reached is named.
+        # Any broker forwards requests for the controller, so name a reachable one.
         controller_id=broker.named_controller(listener),
         topics=[_topic(image, found, request, call, reachable) for found in topics],
     )

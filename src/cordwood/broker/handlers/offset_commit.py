@@ -1,8 +1,8 @@
-"""OffsetCommit: how far a group has come, by its coordinator.
+"""OffsetCommit: a group commits offsets at its coordinator.
 
-A partition that does not exist is answered so, and the others are committed. What the coordinator refuses, it refuses
-for all. Up to version 4 a client may say how long its offsets are kept; version 6 has leader epochs, version 7 static
-members, version 9 member epochs (KIP-848), version 10 ids of topics in place of names.
+A missing partition has an error, and the others are committed. If the coordinator refuses, it refuses all. Up to
+version 4 a client may set a retention time; version 6 adds leader epochs, version 7 static members, version 9 member
+epochs (KIP-848), version 10 topic ids instead of names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""OffsetDelete: committed offsets of topics that nobody in the group is subscribed to."""
+"""OffsetDelete: deletes committed offsets of topics that no member of the group subscribes to."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""OffsetFetch: how far groups have come, by what was committed.
+"""OffsetFetch: committed offsets of groups.
 
-A null list of topics asks for all of them, from version 2 on. Version 7 lets a client wait out transactions that commit
-offsets: such a partition is UNSTABLE_OFFSET_COMMIT. Version 8 asks for several groups; version 9 says who in the group
-asks (KIP-848); version 10 has ids of topics in place of names.
+A null list of topics means all of them, from version 2 on. Version 7 lets a client wait for transactions that commit
+offsets: such a partition is UNSTABLE_OFFSET_COMMIT. Version 8 allows several groups; version 9 adds the requesting
+member (KIP-848); version 10 has topic ids instead of names.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ def _fetch(
     return by_id
 
 
-# Topics have names where offsets are kept, and ids where clients ask from version 10 on.
+# Offsets are stored by topic name, while clients use ids from version 10 on.
 
 
 def _resolve_topics(broker: Broker, group: OffsetFetchRequestGroup, version: int) -> list[OffsetFetchRequestTopics]:
-    """Gives each topic its name and its id; those with an unknown id are taken out."""
+    """Adds each topic's name or id; removes topics with an unknown id."""
     if group.topics is None:
         return []
     topics = broker.image.topics
@@ -85,7 +85,7 @@ def _resolve_topics(broker: Broker, group: OffsetFetchRequestGroup, version: int
 
 
 def _by_id(group: OffsetFetchResponseGroup, unknown: list[OffsetFetchRequestTopics]) -> OffsetFetchResponseGroup:
-    """Without topics that are gone, and with what is to be said of those that are not known."""
+    """Converts to ids, without deleted topics, and with errors for unknown ones."""
     if group.error_code:
         return group
     group.topics = [topic for topic in group.topics if topic.topic_id != ZERO_UUID]
@@ -100,7 +100,7 @@ def _by_id(group: OffsetFetchResponseGroup, unknown: list[OffsetFetchRequestTopi
     return group
 
 
-# One group, before there were several
+# A single group, in old versions
 
 
 def _only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:

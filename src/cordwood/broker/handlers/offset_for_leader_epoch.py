@@ -1,8 +1,8 @@
-"""OffsetForLeaderEpoch: where a leader epoch ends in our log. A consumer or a follower learns from it whether what it
-has read was truncated since (KIP-101, KIP-320).
+"""OffsetForLeaderEpoch: the end of a leader epoch in this log, from which a consumer or a follower learns whether its
+data was truncated (KIP-101, KIP-320).
 
-The answer names the largest epoch not above the one asked for, and -1 where nothing is known of it.
-Version 3 adds the replica that asks, which changes nothing here.
+The response has the largest epoch not above the requested one, or -1 if there is none. Version 3 adds the requesting
+replica, which makes no difference here.
 """
 
 from __future__ import annotations

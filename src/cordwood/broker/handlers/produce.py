@@ -1,13 +1,13 @@
-"""Produce: batches are appended to the partitions that this broker leads.
+"""Produce: appends batches to the partitions that this broker leads.
 
-Each partition takes one batch per request and is answered by itself: where its batch begins, or why it was refused.
-With acks=0 there is no answer, and what is refused closes the connection so that the client learns of it. Otherwise the
-answer waits until every batch is acknowledged (see `replica.partition`), at most `timeout_ms`.
+Each partition takes one batch per request and has its own result: the base offset, or an error. With acks=0 there is no
+response, and an error closes the connection so that the client notices. Otherwise the response waits until every batch
+is acknowledged (see `replica.partition`), at most `timeout_ms`.
 
-Versions 0 to 2 had batches of before magic 2; they are advertised, since some clients take a missing 0 for a broken
-broker, and refused. Version 3 brings magic 2 and transactions, 7 zstd, 8 an error per record, 10 the leader that a
-client should turn to, 12 transactions whose partitions this adds (see `transactional_produce`), 13 topic ids in place
-of names.
+Versions 0 to 2 had batches before magic 2; they are advertised, since some clients consider a broker without version 0
+broken, and refused. Version 3 adds magic 2 and transactions, 7 zstd, 8 an error per record, 10 the leader that a client
+should use, 12 transactions whose partitions this request adds (see `produce.transactional`), 13 topic ids instead of
+names.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _ACKS = (0, 1, ACKS_ALL)
 _ADMIN_CLIENT = "__admin_client"
 # In the lower byte of a batch's attributes.
 _ATTRIBUTES = ATTRIBUTES_POSITION + 1
-# Kafka tells where the log begins with what a log refuses, but for these.
+# Kafka returns the log start offset with a log's errors, except these.
 _WITHOUT_START = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -68,7 +68,7 @@ _WITHOUT_START = frozenset(
 )
 
 Outcome = Appended | Refusal | DiskError
-# A batch whose acknowledgement has to wait: its partition, its last offset, its answer.
+# A batch with a pending acknowledgement: its partition, last offset and result.
 _Waiting = tuple[Partition, int, PartitionProduceResponse]
 
 
@@ -87,8 +87,8 @@ def produce(broker: Broker, request: ProduceRequest, call: Call) -> Result:
 def _append_all(
     broker: Broker, request: ProduceRequest, call: Call, refusals: Refusals, reply: Reply | None = None
 ) -> ProduceResponse | Reply | None:
-    """But for the partitions that their transaction's coordinator refuses. `reply` is what is to be answered, if there
-    is one already."""
+    """Appends all batches except those that their transaction's coordinator refuses. `reply` is the response so far, if
+    there is one."""
     acks = request.acks
     now_ms = broker.clock.now_ms()
     by_id = call.version >= _TOPIC_IDS_SINCE
@@ -142,7 +142,7 @@ def _when_checked(broker: Broker, request: ProduceRequest, call: Call, checked: 
 def answer_one(
     broker: Broker, request: ProduceRequest, call: Call, partition: Partition, outcome: Outcome
 ) -> ProduceResponse | Reply:
-    """For a request of one batch that was appended already, or tried to be; not with acks=0."""
+    """For a request with one batch that was appended already, or refused; not with acks=0."""
     topic = request.topic_data[0]
     waiting: list[_Waiting] = []
     answer = _answer(broker, partition, topic.partition_data[0], outcome, request.acks, waiting)
@@ -202,7 +202,7 @@ def _answer(
     return answer
 
 
-# What is refused
+# Refusals
 
 
 def refuse_all(request: ProduceRequest, error: ErrorCode) -> ProduceResponse:
@@ -231,7 +231,7 @@ def _refused_unknown(broker: Broker, topic: str, index: int) -> PartitionProduce
 def _refuse_batch(
     request: ProduceRequest, topic: str, data: PartitionProduceData, call: Call
 ) -> PartitionProduceResponse | None:
-    """Refuses what the log does not check; it looks at no more than one byte of the batch."""
+    """Refuses what the log does not check; looks at a single byte of the batch."""
     records = data.records
     if not isinstance(records, bytes | bytearray | memoryview) or len(records) < BATCH_HEADER_SIZE:
         return _refused(data.index, ErrorCode.INVALID_RECORD, "there is no record batch for the partition")
@@ -271,13 +271,13 @@ def _refused_append(partition: Partition, data: PartitionProduceData, refusal: R
 
 
 def _holds_one_batch(records: Any) -> bool:
-    """Kafka looks at that before it goes to the log."""
+    """Kafka checks this before it passes the batch to the log."""
     magics = [header.magic for _, header in batch_headers(records)]
     return magics == [2]
 
 
 def _tell_leaders(broker: Broker, request: ProduceRequest, response: ProduceResponse, call: Call) -> None:
-    """KIP-951: whoever is not the leader says who is."""
+    """KIP-951: a broker that is not the leader names it."""
     leaders: set[int] = set()
     for topic in response.responses:
         for answer in topic.partition_responses:
@@ -330,7 +330,7 @@ def _when_acknowledged(
 
 
 class _PendingProduce:
-    """A response that is whole but for what is not acknowledged yet."""
+    """A response that is complete except for pending acknowledgements."""
 
     __slots__ = ("_call", "_response", "_timer", "outstanding", "reply")
 

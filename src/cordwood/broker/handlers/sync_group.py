@@ -1,7 +1,7 @@
-"""SyncGroup: a member of a classic group asks for its assignment; the leader's request brings those of all.
+"""SyncGroup: a member of a classic group asks for its assignment; the leader's request contains those of all members.
 
-It is answered when the leader's assignment is in the log. Version 3 knows static members; from version 5 on members say
-which type and protocol they think the group has, and have to.
+The response is sent when the leader's assignment is in the log. Version 3 adds static members; from version 5 on
+members must state the group's protocol type and protocol.
 """
 
 from __future__ import annotations

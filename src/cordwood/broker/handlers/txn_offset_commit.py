@@ -1,7 +1,7 @@
-"""TxnOffsetCommit: offsets that count when a producer's transaction is committed.
+"""TxnOffsetCommit: commits offsets as part of a producer's transaction.
 
-Version 2 has leader epochs; version 3 says who in the group commits, so that one who is out of it cannot; from version
-5 the coordinator's partition becomes part of the transaction by this request (KIP-890), without AddOffsetsToTxn before.
+Version 2 adds leader epochs; version 3 the committing member, so that a removed one is fenced; from version 5 on this
+request adds the coordinator's partition to the transaction (KIP-890), without AddOffsetsToTxn.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def txn_offset_commit(broker: Broker, request: TxnOffsetCommitRequest, call: Cal
             if topic is None or partition.partition_index not in topic.partitions:
                 answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             else:
-                # Kafka keeps no topic id with these.
+                # Kafka stores no topic id with these.
                 commits.append(Commit(asked.name, ZERO_UUID, partition, answer))
         if answers:
             response.topics.append(TxnOffsetCommitResponseTopic(name=asked.name, partitions=answers))
@@ -70,7 +70,7 @@ def _when_checked(
     committed: Promise[TxnOffsetCommitResponse] = Promise()
 
     def commit(refusals: Refusals | Refusal) -> None:
-        """In the same turn of the loop, or the transaction might end in between."""
+        """Commits in the same turn of the loop, or the transaction might end in between."""
         assert not isinstance(refusals, Refusal)
         result = _commit_unless_refused(broker, request, commits, response, call, refusals)
         if isinstance(result, Promise):

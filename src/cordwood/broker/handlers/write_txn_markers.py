@@ -1,7 +1,7 @@
 """WriteTxnMarkers: ends transactions in partitions that this broker leads.
 
-Coordinators ask for it; an administrator may, to end what hangs, with the producer's epoch as DescribeProducers tells.
-Version 2 says which `transaction.version` the transaction is of (KIP-890).
+Sent by coordinators, and by administrators to end hanging transactions, with the producer's epoch from
+DescribeProducers. Version 2 has the `transaction.version` of the transaction (KIP-890).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Guards of first batches of transactions, while their coordinator is asked whether they may be written.
+"""Guards of first batches of transactions, while their coordinator verifies them.
 
-A batch is written only while its guard is held: the marker of the transaction takes it away, so that nothing is written
-into a transaction that has ended meanwhile and would then hang. A guard also remembers how early the sequence was that
-was tried first, so that a batch cannot overtake one before it that has to be tried again.
+A batch is written only while its guard is held: the transaction's marker removes it, so that nothing is written to a
+transaction that has ended meanwhile and would then hang. A guard also remembers the lowest sequence tried, so that a
+batch cannot overtake an earlier one that must be retried.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from cordwood.broker.transactions.marker import Marker
 from cordwood.coordinator.transactions.transaction import EPOCH_BUMPS_SINCE, TopicPartition
 from cordwood.shard.decision import ProducerIdAndEpoch
 
-# More than there are batches under way: what is forgotten then is how early a sequence was tried.
+# More than there are batches in flight: when a guard is dropped, only the lowest tried sequence is forgotten.
 _MOST_GUARDS = 10_000
 
 
@@ -51,9 +51,9 @@ class TransactionGuards:
         del self._guards[*partition, producer_id]
 
     def ended(self, topic: str, index: int, marker: Marker) -> None:
-        """A marker is written: a guard of the transaction that it ends is taken away, so that its holder has to ask the
-        coordinator again. Where each end has an epoch of its own (KIP-890), the producer goes on with the marker's
-        epoch, and may do so before the marker is here: a guard of that epoch is the next transaction's."""
+        """A marker is written: removes the guard of the transaction that it ends, so that its holder must ask the
+        coordinator again. If each end has its own epoch (KIP-890), the producer continues with the marker's epoch,
+        possibly before the marker arrives: a guard of that epoch belongs to the next transaction."""
         key = (topic, index, marker.producer_id)
         guard = self._guards.get(key) if self._guards else None
         if guard is None:

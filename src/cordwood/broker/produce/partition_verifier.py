@@ -1,9 +1,10 @@
-"""Asks the coordinator of a transaction whether partitions are part of it, or has them added, wherever it is (KIP-890).
+"""Asks a transaction's coordinator, wherever it is, to verify that partitions are part of the transaction, or to add
+them (KIP-890).
 
 errors = verifier.ask("orders-writer", producer, partitions, adds=True)
 
-A coordinator on this broker decides at once. One on another broker is sent AddPartitionsToTxn. One request at a time is
-in flight to each broker; what is asked meanwhile goes together into the next.
+A coordinator on this broker decides at once. One on another broker gets AddPartitionsToTxn, with one request in flight
+to each broker; later questions are merged into the next.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from cordwood.wire.messages.add_partitions_to_txn import (
 
 _log = logging.getLogger(__name__)
 
-# The first version that is for brokers.
+# The first version for brokers.
 _FOR_BROKERS = 4
 
 Errors = dict[TopicPartition, ErrorCode]
@@ -56,7 +57,7 @@ class PartitionVerifier:
         config, listener = broker.config, broker.config.listeners.inter_broker
         settings = peer_settings(config, listener, f"broker-{broker.id}-txn-partition-verifier")
         self._peers = BrokerPeers(broker.network, settings, broker.random, listener)
-        # By the coordinator's broker: the questions that go out with the next request.
+        # Questions for the next request, by the coordinator's broker.
         self._queues: dict[int, list[_Question]] = {}
         self._in_flight: dict[int, asyncio.Task[None]] = {}
 
@@ -68,8 +69,8 @@ class PartitionVerifier:
         *,
         adds: bool,
     ) -> Errors | Promise[Errors]:
-        """Returns an error for each partition, NONE for those that are part of the transaction. `adds` has those added
-        that are not."""
+        """Returns an error for each partition, NONE for those that are part of the transaction. `adds` adds missing
+        ones."""
         broker = self._broker
         index = broker.transactions.index_of(transactional_id)
         coordinator = broker.image.topics.partition(TRANSACTION_TOPIC, index)
@@ -130,7 +131,7 @@ class PartitionVerifier:
         try:
             response = await self._peers.to(broker_id).send(request, at_least=_FOR_BROKERS)
         except UnsupportedByPeer as error:
-            # Before KIP-890 nobody verified. What has to be added must not be written, though.
+            # There was no verification before KIP-890. But partitions that must be added must not be written.
             _log.warning("Broker %d cannot verify partitions of transactions: %s", broker_id, error)
             for question in questions:
                 _answer(question, ErrorCode.INVALID_TXN_STATE if question.adds else ErrorCode.NONE)
@@ -143,7 +144,7 @@ class PartitionVerifier:
 
 
 def _take(queues: dict[int, list[_Question]], broker_id: int) -> list[_Question]:
-    """The questions of the next request, which has room for one about each transactional id."""
+    """Takes the questions of the next request, which can hold one per transactional id."""
     waiting = queues.pop(broker_id, [])
     taken: dict[str, _Question] = {}
     for question in waiting:
@@ -171,7 +172,7 @@ def _answer(question: _Question, error: ErrorCode) -> None:
 
 
 def _answer_all(questions: list[_Question], response: AddPartitionsToTxnResponse) -> None:
-    """A partition that the response says nothing of is not verified."""
+    """Partitions missing in the response are not verified."""
     if response.error_code:
         for question in questions:
             _answer(question, ErrorCode.of(response.error_code))

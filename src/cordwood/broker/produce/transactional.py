@@ -1,11 +1,11 @@
-"""No write outside a transaction: before the first batch of one in a partition, its coordinator is asked (KIP-890).
+"""Prevents writes outside a transaction: before its first batch in a partition, the coordinator is asked (KIP-890).
 
-A producer of `transaction.version` 1 has added the partition by itself, and the coordinator verifies that. One of
-version 2 (Produce from version 12 on) has it added by this. `PartitionVerifier` asks the coordinator. While the
-transaction is open in the partition nobody has to be asked again: only its marker ends it there.
+A producer of `transaction.version` 1 has added the partition by itself, and the coordinator verifies that. For version
+2 (Produce from version 12 on) the broker adds it. `PartitionVerifier` asks the coordinator. While the transaction is
+open in the partition no further question is needed: only its marker ends it there.
 
-Where the answer takes time, the transaction may end meanwhile. So a batch holds a guard until it is written
-(`transaction_guards`), which the transaction's marker takes away.
+If the response takes time, the transaction may end meanwhile. So a batch holds a guard until it is written (`guards`),
+which the transaction's marker removes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TOPIC_IDS_SINCE = 13
 _PRODUCER_POSITION = 43
 _PRODUCER = Struct(">qhi")
 
-# What clients are to take for a short trouble of the partition, where they do not know better.
+# Errors that older clients treat as a temporary problem of the partition.
 _TRY_AGAIN = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -74,7 +74,7 @@ class _Generation(Enum):
 
 
 class Unverified(Refusal):
-    """The coordinator's word, not the log's."""
+    """The coordinator refused it, not the log."""
 
 
 class _Batch(NamedTuple):
@@ -92,7 +92,7 @@ class TransactionalProduce:
         self._guards = guards
 
     def check(self, request: ProduceRequest, version: int) -> Refusals | Promise[Refusals]:
-        """The partitions of a transactional request that must not be written, with the reasons."""
+        """Returns the partitions of a transactional request that must not be written, with the reasons."""
         batches = self._first_batches(request, version)
         if not batches:
             return {}
@@ -104,7 +104,7 @@ class TransactionalProduce:
         return self._check(request.transactional_id, producers.pop(), batches, _Generation.of_produce(version))
 
     def is_verified(self, transactional_id: str, partition: Partition, records: memoryview, version: int) -> bool:
-        """Returns whether a transactional batch may be written, as far as can be told without waiting; if unknown, call
+        """Returns whether a transactional batch may be written, as far as known without waiting; if unknown, call
         `check`."""
         log = partition.log
         if log is None:
@@ -123,7 +123,7 @@ class TransactionalProduce:
         return state is not None and is_added(state, transactional_id, producer, place)
 
     def check_offsets(self, request: TxnOffsetCommitRequest, index: int, version: int) -> Refusals | Promise[Refusals]:
-        """The same of offsets, which lie in this partition of the group coordinator's topic."""
+        """Does the same for offsets, stored in this partition of the group coordinator's topic."""
         partition = self._broker.partition(GROUP_TOPIC, index)
         if partition is None or partition.log is None:
             return {}
@@ -171,7 +171,7 @@ class TransactionalProduce:
         return checked
 
     def _first_batches(self, request: ProduceRequest, version: int) -> dict[TopicPartition, _Batch]:
-        """The transactional batches whose partitions are not known to be part of the transaction."""
+        """Returns the transactional batches whose partitions are not known to be part of the transaction."""
         broker = self._broker
         found = {}
         for topic in request.topic_data:
@@ -196,7 +196,7 @@ class TransactionalProduce:
                     found[name, data.index] = _Batch(producer, base_sequence, partition.log)
         return found
 
-    # Conclusions
+    # Results
 
     def _concluded(
         self,
@@ -205,14 +205,14 @@ class TransactionalProduce:
         errors: Errors,
         generation: _Generation,
     ) -> Refusals:
-        """Says the last word right before the batches are written."""
+        """Decides finally, right before the batches are written."""
         refusals: dict[TopicPartition, Refusal] = {}
         for partition, batch in batches.items():
             error = errors.get(partition, ErrorCode.NONE)
             if error:
                 refusals[partition] = _unverified(error, generation)
             elif not _is_open(batch.log, batch.producer):
-                # Otherwise a batch that was sent before this one has begun it.
+                # Otherwise a batch sent before this one has begun it.
                 refusal = self._let_in(partition, batch, guards[partition], generation)
                 if refusal is not None:
                     refusals[partition] = refusal
@@ -233,7 +233,7 @@ class TransactionalProduce:
 
 
 def _is_open(log: Log, producer: ProducerIdAndEpoch) -> bool:
-    """Returns whether it is known to be part of the producer's transaction: it has batches of it."""
+    """True if the partition is known to be part of the producer's transaction, because it has batches of it."""
     known = log.producers.by_id.get(producer.producer_id)
     return known is not None and known.txn_first_offset >= 0 and known.epoch == producer.producer_epoch
 
@@ -243,13 +243,13 @@ def _errors(partitions: Collection[TopicPartition], outcome: Errors | Refusal) -
 
 
 def _is_early(errors: Errors, generation: _Generation) -> bool:
-    """The transaction before is being completed. Clients that have partitions added by their first write come so early,
-    and are spared a retry: their broker asks again for a while."""
+    """True while the previous transaction is being completed. Clients whose first write adds partitions come this
+    early; their broker retries for a while on their behalf."""
     return generation is _Generation.ADDING and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
 
 
 def _unverified(error: ErrorCode, generation: _Generation) -> Unverified:
-    """In words that such a client knows."""
+    """Translates the error for the client's version."""
     if error is ErrorCode.PRODUCER_FENCED:
         return Unverified(ErrorCode.INVALID_PRODUCER_EPOCH, "the producer is fenced")
     if error is ErrorCode.TRANSACTION_ABORTABLE and generation is _Generation.EARLY:

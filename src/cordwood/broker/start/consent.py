@@ -19,14 +19,14 @@ class StartConsent:
 
     # Setting aside any number of partitions that the metadata does not know.
     allow_strays: bool = False
-    # Going on without metadata that was committed and is damaged or missing.
+    # Continuing although committed metadata is damaged or missing.
     accept_metadata_loss: bool = False
 
 
 def check_strays(
     strays: Sequence[Unknown], image: MetadataImage, broker_id: int, consent: StartConsent, *, was_cut: bool
 ) -> None:
-    """Raises `CannotStart` if the metadata seems to be wrong, and not the partitions that it does not know."""
+    """Raises `CannotStart` if the metadata, rather than the unknown partitions, seems to be wrong."""
     suspicious = unexplained(strays, image, broker_id)
     if consent.allow_strays or len(suspicious) <= (0 if was_cut else MANY_STRAYS):
         return

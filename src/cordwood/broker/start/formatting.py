@@ -1,4 +1,4 @@
-"""Formatting a node's directories, with the options, the checks and the files of `kafka-storage format`."""
+"""Formats a node's directories, with the options, the checks and the files of `kafka-storage format`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from cordwood.wire.primitives import Uuid
 
 
 class CannotFormat(Exception):
-    """The text says why, for a person."""
+    """Formatting is not possible; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Formatting:
-    """The options of `cordwood format`. At most one of the three that name the first controllers is given."""
+    """The options of `cordwood format`. At most one of the three that name the initial controllers is given."""
 
     cluster_id: str
     standalone: bool = False
@@ -45,8 +45,8 @@ def format_node(
     now_ms: int,
     tell: Callable[[str], None],
 ) -> dict[str, Uuid]:
-    """Formats the directories that are not formatted yet; `tell` gets a line about each. The ids that they got, by
-    directory. Raises CannotFormat, before anything is written, or DiskError."""
+    """Formats the unformatted directories; `tell` gets a line about each. Returns their ids, by directory. Raises
+    CannotFormat, before anything is written, or DiskError."""
     voters = _initial_voters(config, formatting, random)
     try:
         levels = initial_levels(formatting.levels, formatting.release, is_dynamic=not config.quorum.is_static)
@@ -61,7 +61,7 @@ def format_node(
         unformatted = _unformatted(config, formatting, disks, tell)
         if not unformatted:
             tell("All of the log directories are already formatted.")
-        # The metadata's directory last: a node without it has not been formatted.
+        # The metadata directory comes last: without it a node counts as unformatted.
         for root in sorted(unformatted, key=lambda root: (root == config.metadata_log_dir, root)):
             is_metadata = root == config.metadata_log_dir
             own = voters.get(config.node_id) if voters is not None and is_metadata else None
@@ -107,7 +107,8 @@ def _initial_voters(config: BrokerConfig, formatting: Formatting, random: Random
 
 
 def _spelled(host: str) -> str:
-    """As Kafka spells it, so that all controllers begin with the same bytes: of an IPv6 address, all eight groups."""
+    """Formats an address as Kafka does, so that all controllers start with the same bytes: all eight groups of an IPv6
+    address."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

@@ -1,5 +1,5 @@
-"""The node's directories: looked at, taken for this process, checked to belong together, and formatted where they are
-new. Nothing is written into a directory that holds something else."""
+"""The node's directories: inspected, locked, checked to belong together, and formatted if new. Nothing is written to a
+directory with other contents."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NAMED = 5
 
 
 class CannotStart(Exception):
-    """The node cannot start; the text says why, for a person."""
+    """The node cannot start; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class LogDirs:
     """The node's directories, and the node id and cluster id in them."""
 
     cluster_id: str
-    # In the order of `log.dirs`. One that cannot be used is there too, and without an id.
+    # In the order of `log.dirs`. Unusable ones are included, without an id.
     disks: tuple[Disk, ...]
     broker_ids: tuple[Uuid, ...]
-    # The one that holds the metadata log; it may be one of them.
+    # The directory of the metadata log; it may be one of them.
     metadata: Disk
     metadata_id: Uuid
 
@@ -68,15 +68,15 @@ class TakenDirectories:
     roots: Sequence[str]
     metadata_root: str
     cluster_id: str
-    # Of those that can be used; None where there is no `meta.properties`.
+    # For usable directories; None without a `meta.properties`.
     known: Mapping[str, MetaProperties | None]
-    # Of those whose `meta.properties` have none: the id that the metadata has for it, if it has one.
+    # For directories without an id in their `meta.properties`: the id in the metadata, if there is one.
     lost_ids: Mapping[str, Uuid]
 
     def format(self, random: Random, now_ms: int) -> LogDirs:
-        """Formats those that are new, and gives an id to those that have none (of Kafka before 3.7), as Kafka does."""
+        """Formats new directories, and gives an id to those without one (from Kafka before 3.7), as Kafka does."""
         ids: dict[str, Uuid] = {}
-        # The metadata's directory last: it is what says that the node is formatted.
+        # The metadata directory last: it marks the node as formatted.
         for root, meta in sorted(self.known.items(), key=lambda entry: entry[0] == self.metadata_root):
             if meta is not None and meta.directory_id is not None:
                 ids[root] = meta.directory_id
@@ -108,8 +108,8 @@ class TakenDirectories:
 def take_directories(
     config: BrokerConfig, open_disk: Callable[[str], Disk], random: Random, *, accept_metadata_loss: bool = False
 ) -> TakenDirectories:
-    """Raises `CannotStart` where another process has one of them, they are not this node's, they hold something else,
-    or none can be used. One that cannot is left out, as in Kafka, unless it is the metadata's."""
+    """Raises `CannotStart` if another process has locked one of them, they belong to another node, they have other
+    contents, or none is usable. An unusable one is left out, as in Kafka, unless it is the metadata directory."""
     roots = tuple(dict.fromkeys(config.log_dirs))
     metadata_root = config.metadata_log_dir
     disks = {root: open_disk(root) for root in dict.fromkeys([*roots, metadata_root])}
@@ -125,7 +125,7 @@ def take_directories(
                 raise CannotStart(_how_to_repair(config, disks, looks, root, metadata_root, cluster_id, random))
         if known[metadata_root] is None and not config.stands_alone:
             raise CannotStart(_how_to_format(config, metadata_root))
-        # A node without the controller role has its metadata from the controllers. And a controller may have stopped
+        # A node without the controller role gets its metadata from the controllers. And a controller may have stopped
         # before anything was committed.
         is_expendable = "controller" not in config.items("process.roles") or not (
             recorded_offset(disks[metadata_root]) or any(look.has_partitions for look in looks.values())
@@ -151,14 +151,14 @@ def take_directories(
 class _Look:
     meta: MetaProperties | None
     folders: tuple[Folder, ...]
-    # Of Cordwood or Kafka, beside `meta.properties`.
+    # True if it has files of Cordwood or Kafka besides `meta.properties`.
     checkpoints: tuple[str, ...]
-    # The metadata log has a segment with records, or a snapshot of some.
+    # True if the metadata log has a segment with records, or a snapshot with some.
     has_metadata: bool
 
     @property
     def is_used(self) -> bool:
-        """Returns whether a node has run here."""
+        """True if a node has run here."""
         return bool(self.checkpoints) or self.has_metadata or self.has_partitions
 
     @property
@@ -177,7 +177,7 @@ def _look_at_all(disks: Mapping[str, Disk], metadata_root: str) -> dict[str, _Lo
     looks: dict[str, _Look] = {}
     for root, disk in disks.items():
         try:
-            # Before the lock, which leaves a file: of a directory that is not ours we leave no trace.
+            # Before locking, which leaves a file: leave no trace in a foreign directory.
             _refuse_foreign(disk, {other.root for other in disks.values()})
             if not disk.lock():
                 raise CannotStart(
@@ -193,12 +193,12 @@ def _look_at_all(disks: Mapping[str, Disk], metadata_root: str) -> dict[str, _Lo
 
 
 def _refuse_foreign(disk: Disk, roots: set[str]) -> None:
-    """Refuses to format a directory that holds anything but what an interrupted format leaves."""
+    """Refuses to format a directory that contains anything but the remains of an interrupted format."""
     if disk.exists(META_PROPERTIES):
         return
     look = _look(disk.root, disk)
     if look.is_used:
-        # Somebody's data directory, whose `meta.properties` is lost.
+        # A data directory whose `meta.properties` is lost.
         return
     nested = {root.removeprefix(f"{disk.root}/").partition("/")[0] for root in roots if root.startswith(disk.root)}
     others = [
@@ -273,7 +273,7 @@ def _check_meta(config: BrokerConfig, known: Mapping[str, MetaProperties | None]
 
 
 def _check_metadata(looks: Mapping[str, _Look], metadata_root: str, *, accept_loss: bool) -> None:
-    """A node that has run before has a metadata log, and only one. Without it all partitions would be strays."""
+    """A node that has run before has exactly one metadata log. Without it all partitions would be strays."""
     elsewhere = [root for root, look in looks.items() if look.has_metadata and root != metadata_root]
     if elsewhere:
         raise CannotStart(
@@ -312,7 +312,7 @@ def _how_to_repair(
     cluster_id: str | None,
     random: Random,
 ) -> str:
-    """The information lost with `meta.properties`, as far as it exists elsewhere."""
+    """Describes the information lost with `meta.properties`, as far as it exists elsewhere."""
     lines = ["version=1", f"cluster.id={cluster_id or uuid_text(new_uuid(random))}", f"node.id={config.node_id}"]
     directory_id = _lost_directory_id(config.node_id, disks[metadata_root], looks, root)
     if directory_id is not None:
@@ -326,7 +326,8 @@ def _how_to_repair(
 
 
 def _lost_directory_id(node_id: int, metadata: Disk, looks: Mapping[str, _Look], root: str) -> Uuid | None:
-    """The id that the metadata has for the directory: that of its partitions, or the only one that is not another's."""
+    """Returns the id that the metadata has for the directory: that of its partitions, or the only one that belongs to
+    no other directory."""
     image = read_image(metadata)
     others = {look.meta.directory_id for look in looks.values() if look.meta is not None}
     assigned: Counter[Uuid] = Counter()

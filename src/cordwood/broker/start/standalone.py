@@ -1,5 +1,5 @@
-"""The configuration of a node that stands alone: what Kafka asks for in `server.properties` and a first start can do
-without."""
+"""The configuration of a standalone node, for which settings that Kafka requires in `server.properties` are
+optional."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _PROTOCOLS = BROKER["listener.security.protocol.map"].default_spelling
 
 
 def node_config(*layers: Layer, host: str = DEFAULT_HOST, port: int = DEFAULT_PORT) -> BrokerConfig:
-    """The configuration of a node. One of a cluster (it has one of the two roles, or other controllers are named) has
-    Kafka's defaults and nothing else; any other one stands alone. Raises `ConfigError`."""
+    """Returns the configuration of a node. A cluster node (it has one of the two roles, or other controllers are named)
+    has Kafka's defaults only; any other node is standalone. Raises `ConfigError`."""
     said = overlaid(*(layer.settings for layer in layers))
     roles = {role.strip() for role in said.get("process.roles", _BOTH_ROLES).split(",")}
     if roles >= set(_BOTH_ROLES.split(",")):
@@ -31,10 +31,10 @@ def node_config(*layers: Layer, host: str = DEFAULT_HOST, port: int = DEFAULT_PO
 
 
 def standalone_config(*layers: Layer, host: str = DEFAULT_HOST, port: int = DEFAULT_PORT) -> BrokerConfig:
-    """Under the given layers, of which the later wins, lies what makes a node of its own: both roles, node 1, a
+    """Adds the standalone defaults under the given layers, of which later ones take precedence: both roles, node 1, a
     listener for clients on `host` and `port`, and one for the quorum on any free port. Raises `ConfigError`.
 
-    Whoever says only where clients are listened to need not speak of the quorum: its listener is added to theirs.
+    A configuration that only sets client listeners need not mention the quorum: its listener is added to them.
     """
     said = overlaid(*(layer.settings for layer in layers))
     base = Layer("the defaults", _base(said, host, port))
@@ -46,7 +46,7 @@ def _base(said: Settings, host: str, port: int) -> dict[str, str]:
         "process.roles": _BOTH_ROLES,
         "controller.listener.names": _CONTROLLER,
         "log.dirs": DEFAULT_DATA,
-        # Internal topics of one node have one replica; Kafka's own example configuration has it so too.
+        # Internal topics of a single node have one replica, as in Kafka's own example configuration.
         "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
@@ -61,7 +61,7 @@ def _base(said: Settings, host: str, port: int) -> dict[str, str]:
         shown = f"[{host}]" if ":" in host else host
         base["listeners"] = f"PLAINTEXT://{shown}:{port},{_QUORUM_ENDPOINT}"
     elif not said.keys() & {"inter.broker.listener.name", "security.inter.broker.protocol"}:
-        # There are no other brokers; Kafka wants it to be one of the listeners all the same.
+        # There are no other brokers, but Kafka requires it to be one of the listeners.
         controllers = said.get("controller.listener.names", _CONTROLLER).upper().split(",")
         names = [entry.partition(":")[0].strip() for entry in said["listeners"].split(",")]
         base["inter.broker.listener.name"] = next((name for name in names if name.upper() not in controllers), names[0])
@@ -82,8 +82,8 @@ def _quorum_listener(said: Settings) -> dict[str, str]:
 
 
 def _quorum_protocol(said: Settings, listeners: str, protocols: str) -> dict[str, str]:
-    """Administrators' requests are served here too: where every client has to use TLS, this listener uses it as well,
-    with the settings of the first."""
+    """Administrative requests are served here too: if every client must use TLS, this listener uses it as well, with
+    the settings of the first."""
     names = [entry.partition(":")[0].strip().upper() for entry in listeners.split(",")]
     mapped = parse_protocol_map(protocols)
     if any(mapped.get(name) is not SecurityProtocol.SSL for name in names):

@@ -1,1 +1,1 @@
-"""Transactions on this broker: their markers, producer ids, and waiting for an end."""
+"""Transactions on this broker: markers, producer ids, and waiting for completion."""

@@ -10,5 +10,5 @@ class Marker(NamedTuple):
     producer_epoch: int
     coordinator_epoch: int
     commit: bool
-    # Of the client that ended the transaction: from 2 on an end has an epoch of its own.
+    # The version of the client that ended the transaction: from 2 on each end has its own epoch.
     transaction_version: int

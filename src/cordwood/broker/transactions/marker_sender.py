@@ -2,9 +2,9 @@
 
 sender.perform(shard, WriteMarkers("orders-writer", partitions))
 
-A leader on this broker is asked by the same request as one on another, without a connection. The markers that are for
-another broker within a turn of the loop go there in one request. What fails is tried again, with a back-off, at
-whoever leads the partition by then; a change of the leader ends the back-off.
+A leader on this broker gets the same request as one on another, without a connection. Markers for another broker that
+arise within a turn of the loop share a request. Failures are retried with back-off, at the partition's current leader;
+a change of the leader ends the back-off.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _log = logging.getLogger(__name__)
 
 _RETRY_MS = 100
 _RETRY_MAX_MS = 1_000
-# How long it takes until a completion that could not be written is tried again.
+# Back-off before a completion that could not be written is retried.
 _COMPLETION_RETRY_MS = 100
-# Of some 50 µs each on this broker: others have their turn before the next.
+# About 50 µs each on this broker: other work has a turn before the next.
 _AT_ONCE = 100
 # The partition has seen a later epoch of the producer, so that this transaction is over there; or it can never have
-# taken a record of a transaction.
+# accepted a record of a transaction.
 _SETTLED = (
     ErrorCode.INVALID_PRODUCER_EPOCH,
     ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
@@ -55,23 +55,23 @@ _SETTLED = (
 
 
 class MarkerSender:
-    """The performer of the transaction coordinator's shards."""
+    """Performs the effects of the transaction coordinator's shards."""
 
     def __init__(self, broker_id: int, writer: MarkerWriter, peers: BrokerPeers, random: Random) -> None:
         self._broker_id = broker_id
-        # For partitions that this broker leads itself.
+        # Markers for partitions that this broker leads itself.
         self._writer = writer
         self._peers = peers
         self._backoff = Backoff(_RETRY_MS, _RETRY_MAX_MS, random)
         self._image = MetadataImage()
-        # For other brokers, by their ids: what goes out with this turn of the loop.
+        # Markers for other brokers, by id: sent at the end of this turn of the loop.
         self._queues: dict[int, list[_Part]] = {}
         self._in_flight: set[asyncio.Task[None]] = set()
         self._backing_off: dict[_Part, asyncio.TimerHandle] = {}
 
     def perform(self, shard: Shard[TransactionShardState], effect: WriteMarkers) -> None:
-        """Unless it is urgent, this turn of the loop is answered first: the producer that ends a transaction need not
-        wait for its markers. They are written all the same before a request is read that was sent after that answer."""
+        """Unless it is urgent, the responses of this turn of the loop come first: the producer that ends a transaction
+        need not wait for its markers. They are written before a request is read that was sent after that response."""
         prepared = shard.state.transactions.get(effect.transactional_id)
         if prepared is None or prepared.status not in PREPARED:
             return
@@ -88,7 +88,7 @@ class MarkerSender:
         job.settle(0)
 
     def apply(self, image: MetadataImage) -> None:
-        """Tries again at once what waits for a partition whose leader has changed."""
+        """Retries at once for partitions whose leader has changed."""
         before, self._image = self._image, image
         self._peers.apply(image)
         if before.topics is image.topics:
@@ -104,7 +104,7 @@ class MarkerSender:
         await self._peers.close()
         await asyncio.gather(*self._in_flight)
 
-    # One try
+    # An attempt
 
     def _route(self, job: _Job, partitions: Sequence[TopicPartition]) -> None:
         if job.is_over:
@@ -187,10 +187,10 @@ class MarkerSender:
             if failed:
                 self._failed(_Part(job, failed, part.leader))
 
-    # The next try
+    # The next attempt
 
     def _failed(self, part: _Part) -> None:
-        """Asks a new leader at once, and the same one again after a back-off."""
+        """Retries a new leader at once, and the same one after a back-off."""
         moved = [partition for partition in part.partitions if _leader(self._image, partition) != part.leader]
         stayed = [partition for partition in part.partitions if partition not in moved]
         if stayed:
@@ -226,21 +226,21 @@ class _Job:
         self.failures = 0
         self._shard = shard
         self._prepared = prepared
-        # The partitions that have no marker yet.
+        # The partitions that lack a marker.
         self._missing = missing
         self._is_done = False
 
     @property
     def is_over(self) -> bool:
-        """True also once another broker coordinates the transaction, or this one has loaded it anew: loading it sees to
-        what is prepared."""
+        """True also if another broker coordinates the transaction, or this one has reloaded it: loading handles
+        prepared transactions."""
         shard, prepared = self._shard, self._prepared
         return (
             self._is_done or shard.is_closed or shard.state.transactions.get(prepared.transactional_id) is not prepared
         )
 
     def settle(self, count: int) -> None:
-        """Counts partitions that have the marker, and completes the transaction after the last one."""
+        """Records partitions that have the marker, and completes the transaction after the last one."""
         self._missing -= count
         if self._missing or self.is_over:
             return
@@ -254,8 +254,8 @@ class _Job:
                 self._try_later(())
 
     def fail(self, refusal: Refusal) -> None:
-        """A leader has heard of a later coordinator. The metadata will say so; or did so in between, and this broker
-        has a later epoch by now."""
+        """A leader knows a later coordinator. The metadata will confirm that; or it did in between, and this broker has
+        a later epoch by now."""
         if not self.is_over:
             self._is_done = True
             name = self._prepared.transactional_id
@@ -266,12 +266,12 @@ class _Job:
 
     def _try_later(self, partitions: Collection[TopicPartition]) -> None:
         self._shard.state.prepare_later(self._prepared, partitions, _COMPLETION_RETRY_MS)
-        # Sets the shard's alarm.
+        # Sets the shard's timer.
         self._shard.loaded()
 
 
 class _Part:
-    """The partitions of a job that one broker leads; `leader` is None where there is no such partition."""
+    """The partitions of a job that one broker leads; `leader` is None for missing partitions."""
 
     __slots__ = ("job", "leader", "partitions")
 

@@ -1,7 +1,7 @@
 """Writes markers, the control batches that commit or abort a transaction, into partitions that this broker leads.
 
-A coordinator asks for them with WriteTxnMarkers, this broker's own without a connection; so does an administrator who
-ends a transaction that hangs.
+Requested by coordinators with WriteTxnMarkers, without a connection if it is this broker's own, and by administrators
+who end a hanging transaction.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class MarkerWriter:
     def __init__(self, broker: BrokerContext, guards: TransactionGuards) -> None:
         self._broker = broker
         self._guards = guards
-        # The batch of a marker at a time, as it was made last.
+        # The last marker's batch, cached by time.
         self._made: tuple[Marker, int, bytes] | None = None
 
     def answer(
         self, request: WriteTxnMarkersRequest
     ) -> WriteTxnMarkersResponse | Coroutine[Any, Any, WriteTxnMarkersResponse]:
-        """Writes what is asked for. The response comes when everything is acknowledged."""
+        """Writes the requested markers. The response is sent when everything is acknowledged."""
         waiting: _Waiting = []
         response = WriteTxnMarkersResponse(markers=[self._write_all(asked, waiting) for asked in request.markers])
         return _when_acknowledged(response, waiting) if waiting else response
@@ -79,7 +79,7 @@ class MarkerWriter:
     def _write_one(self, topic: str, index: int, marker: Marker, waiting: _Waiting) -> WritableTxnMarkerPartitionResult:
         result = WritableTxnMarkerPartitionResult(partition_index=index)
         if marker.producer_id < 0 or marker.producer_epoch < 0:
-            # There is no such producer, and Kafka has no better word for that.
+            # There is no such producer, and Kafka has no better error for that.
             result.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
             return result
         try:
@@ -92,8 +92,8 @@ class MarkerWriter:
         return result
 
     def write(self, topic: str, index: int, marker: Marker) -> Promise[None] | None:
-        """Ends the producer's transaction in a partition that this broker leads. None: it is acknowledged; Refusal if
-        it cannot be written, or as what comes of it later."""
+        """Ends the producer's transaction in a partition that this broker leads. Returns None if it is acknowledged, or
+        a promise; raises Refusal if it cannot be written."""
         broker = self._broker
         partition = broker.hosted(topic, index)
         log = partition.leader_log()
@@ -117,7 +117,7 @@ class MarkerWriter:
         return None if partition.acknowledge(appended.last_offset, acknowledged) else written
 
     def _batch(self, marker: Marker, now_ms: int) -> bytearray:
-        """The partitions of a transaction get the same one, and make it their own."""
+        """All partitions of a transaction get the same batch, and copy it."""
         made = self._made
         if made is None or made[0] is not marker or made[1] != now_ms:
             producer_id, epoch, coordinator_epoch, commit, _ = marker
@@ -126,13 +126,13 @@ class MarkerWriter:
         return bytearray(made[2])
 
     def _write_to_group_coordinator(self, index: int, marker: Marker) -> Promise[None] | None:
-        """Offsets count from then on, so it is the coordinator of their groups that writes the marker."""
+        """The marker makes offsets take effect, so the groups' coordinator writes it."""
         producer = ProducerIdAndEpoch(marker.producer_id, marker.producer_epoch)
         try:
             return self._broker.groups.end_transaction(index, producer, marker.coordinator_epoch, commit=marker.commit)
         except Refusal as refusal:
             if refusal.error in _NOT_READY:
-                # What a coordinator of transactions expects of a partition that is not ready.
+                # The error that transaction coordinators expect from a partition that is not ready.
                 raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, str(refusal)) from refusal
             raise
 
@@ -150,8 +150,8 @@ async def _when_acknowledged(response: WriteTxnMarkersResponse, waiting: _Waitin
 
 
 def _check_epoch(log: Log, marker: Marker) -> None:
-    """KIP-890: where each end has an epoch of its own, that of an open transaction cannot be its marker's: such a one
-    was sent for a transaction before."""
+    """KIP-890: if each end has its own epoch, a marker with the epoch of an open transaction was sent for an earlier
+    one."""
     if marker.transaction_version < EPOCH_BUMPS_SINCE:
         return
     producer = log.producers.by_id.get(marker.producer_id)

@@ -1,6 +1,6 @@
-"""Requests that come before the end of a transaction is complete: CONCURRENT_TRANSACTIONS, which a client has to try
-again. It is spared that where the broker waits for a moment, at most `add.partitions.to.txn.retry.backoff.max.ms`, and
-asks a coordinator on another broker every `add.partitions.to.txn.retry.backoff.ms`."""
+"""Delays requests that arrive before the previous transaction is complete, to spare clients the retry after
+CONCURRENT_TRANSACTIONS. The broker waits for at most `add.partitions.to.txn.retry.backoff.max.ms`, and asks a
+coordinator on another broker every `add.partitions.to.txn.retry.backoff.ms`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cordwood.shard.refusal import Refusal
 
 
 class Patience:
-    """Of one request."""
+    """The waiting time of one request."""
 
     __slots__ = ("_broker", "_transactional_id", "_until")
 
@@ -25,8 +25,8 @@ class Patience:
         self._until = broker.clock.monotonic() + longest_ms / 1000
 
     def moment(self) -> Promise[None] | None:
-        """Returns a promise that is resolved when the transaction is complete, or else when the time is over; None
-        once it is over."""
+        """Returns a promise that is resolved when the transaction is complete, or on timeout; None after the
+        timeout."""
         left_s = self._until - self._broker.clock.monotonic()
         if left_s <= 0:
             return None
@@ -36,20 +36,20 @@ class Patience:
                 lambda state: await_completion(state, transactional_id)
             )
         except Refusal:
-            # The coordinator is on another broker: it tells nobody when the transaction is complete.
+            # The coordinator is on another broker, which does not report completion.
             completion = Promise()
             left_s = min(left_s, self._broker.config.integer("add.partitions.to.txn.retry.backoff.ms") / 1000)
         if completion is None:
-            # It has become complete in between. The caller asks in a later turn of the loop, so that this ends.
+            # It was completed in between. The caller asks in a later turn of the loop, so that this ends.
             completion, left_s = Promise(), 0
         timer = get_running_loop().call_later(left_s, completion.resolve, None)
         completion.then(lambda _outcome: timer.cancel())
         return completion
 
     async def waited(self) -> bool:
-        """As `moment`, for a coroutine: True when it should ask again."""
+        """Like `moment`, for a coroutine: True if it should ask again."""
         moment = self.moment()
         with suppress(Refusal):
-            # The coordinator moves: asking again tells where to.
+            # The coordinator has moved: asking again finds the new one.
             await settled(moment)
         return moment is not None

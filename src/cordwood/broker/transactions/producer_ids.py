@@ -1,5 +1,5 @@
-"""Producer ids: taken one by one from blocks that the controller hands out. A block is the cluster's before any of it
-is given away, so that no id is ever given out twice, whatever crashes."""
+"""Allocates producer ids from blocks that the controller assigns. A block is committed before any id of it is used, so
+that no id is ever used twice, even after crashes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from cordwood.wire.messages.allocate_producer_ids import AllocateProducerIdsRequ
 
 _log = logging.getLogger(__name__)
 
-# When so much of a block is left, the next one is asked for.
+# Request the next block when this many ids are left.
 _AHEAD = 0.1
-# How long a producer waits for a block before it is told to come again: the controller may be away.
+# How long a producer waits for a block before it must retry: the controller may be unreachable.
 _PATIENCE_S = 1.0
 
 
 class NoProducerIds(Exception):
-    """The controller gives none now."""
+    """The controller has assigned no block."""
 
 
 class ProducerIds:
@@ -32,7 +32,7 @@ class ProducerIds:
         self._allocation: asyncio.Task[bool] | None = None
 
     def take(self) -> int | None:
-        """An id; None if there is none without waiting."""
+        """Returns an id; None if that would require waiting."""
         if not self._block:
             self._block, self._next_block = self._next_block, range(0)
             if not self._block:
@@ -46,15 +46,15 @@ class ProducerIds:
 
     @property
     def are_there(self) -> bool:
-        """Returns whether `take` has one."""
+        """True if `take` has an id."""
         return bool(self._block or self._next_block)
 
     async def wait_for_more(self) -> None:
-        """Until `are_there`. Raises `NoProducerIds`."""
+        """Waits until `are_there`. Raises `NoProducerIds`."""
         await self._wait_until(lambda: self.are_there)
 
     async def wait(self) -> int:
-        """An id, when the controller has given a block. Raises `NoProducerIds`."""
+        """Returns an id, waiting for a block if necessary. Raises `NoProducerIds`."""
         taken: list[int] = []
 
         def take() -> bool:
@@ -69,7 +69,7 @@ class ProducerIds:
     async def _wait_until(self, is_done: Callable[[], bool]) -> None:
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                # There may be more producers that wait than ids in a block.
+                # More producers may wait than a block has ids.
                 while not is_done():
                     if not await asyncio.shield(self._allocate()):
                         raise NoProducerIds

@@ -170,7 +170,7 @@ def _targets(state: ClusterState, drained: Sequence[int], to: Sequence[int] | No
     if to is not None:
         allowed_brokers(state, [*drained, *state.fenced])
         return list(allowed_brokers(state, [], to))
-    # One that is down takes nothing, and is no reason to wait.
+    # Brokers that are down accept no replicas; don't wait for them.
     return list(allowed_brokers(state, [*drained, *state.fenced]))
 
 

@@ -1,4 +1,4 @@
-"""`cordwood cluster`: what a cluster is made of."""
+"""`cordwood cluster`: the brokers, controllers and features of a cluster."""
 
 from enum import Enum
 from typing import Annotated, Any
@@ -45,7 +45,7 @@ async def _describe(admin: Admin) -> tuple[ClusterDescription, list[FeatureLevel
     try:
         quorum = await admin.describe_metadata_quorum()
     except (UnsupportedByBroker, BrokerError):
-        # Brokers before KRaft have none, and not everybody may ask for it.
+        # Brokers before KRaft have no quorum, and a client may lack the permission to ask for it.
         quorum = None
     return described, await admin.describe_features(), quorum
 

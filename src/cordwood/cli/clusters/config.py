@@ -53,7 +53,7 @@ _COMPLETIONS = {
 
 
 def _complete_word(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The name of what is configured, then the names of settings: with `=` behind them where a value follows."""
+    """Completes the resource's name, then setting names: with a trailing `=` where a value follows."""
     kind, words = ctx.params.get("kind"), ctx.params.get("words") or []
     if kind is None:
         return []
@@ -98,7 +98,7 @@ def describe(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show settings: those that were changed, or all; or only those that are named."""
+    """Show settings: those that were changed, all of them (--all), or the named ones."""
     resource, names = _split(kind, words or [])
 
     async def work(admin: Admin) -> list[ConfigEntry]:
@@ -109,7 +109,7 @@ def describe(
     if kind is Kind.BROKER_DEFAULT:
         from cordwood.config.keys import definition_of
 
-        # Only what was set for all brokers is told, and any broker's setting can be.
+        # Brokers list only the settings that were set for all brokers, but any broker setting may be set.
         known.update(name for name in names if definition_of(name) is not None)
     unknown = sorted(set(names) - known)
     if unknown:
@@ -138,7 +138,7 @@ def describe(
 )
 @reaching_cluster
 def set_config(access: Access, kind: KindArgument, words: Words = None, dry_run: DryRun = False) -> None:
-    """Set: NAME=VALUE; NAME+=ITEM and NAME-=ITEM add to and take from a list. All of them or none."""
+    """Set NAME=VALUE; NAME+=ITEM and NAME-=ITEM add to and take from a list. All changes are made, or none."""
     resource, rest = _split(kind, words or [])
     changes = parse_changes(rest, "NAME=VALUE...")
     if not changes:
@@ -153,7 +153,7 @@ def set_config(access: Access, kind: KindArgument, words: Words = None, dry_run:
 )
 @reaching_cluster
 def unset(access: Access, kind: KindArgument, words: Words = None, dry_run: DryRun = False) -> None:
-    """Remove what was set, so that the default holds again."""
+    """Remove settings, so that the defaults apply again."""
     resource, names = _split(kind, words or [])
     if not names:
         raise typer.BadParameter("nothing to unset: give the names of settings", param_hint="NAME ...")
@@ -171,7 +171,7 @@ def list_resources(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List what can have, or has, a configuration: topics, brokers, groups, client metrics."""
+    """List the resources that can have, or do have, a configuration: topics, brokers, groups, client metrics."""
     types = [] if kind is None else [_TYPES[kind]]
     resources = run(access, partial(Admin.list_config_resources, types=types))
     if as_json:
@@ -181,7 +181,7 @@ def list_resources(
 
 
 def _split(kind: Kind, words: Sequence[str]) -> tuple[ConfigResource, list[str]]:
-    """The resource and what follows it."""
+    """Splits the words into the resource's name and what follows it."""
     if kind is Kind.BROKER_DEFAULT:
         return ConfigResource(ConfigResourceType.BROKER, ""), list(words)
     if not words:
@@ -199,7 +199,7 @@ def _shown(entry: ConfigEntry) -> str | None:
 
 
 def _print_explained(entries: Sequence[ConfigEntry]) -> None:
-    """A paragraph each: a table would leave the descriptions a narrow column."""
+    """Prints a paragraph per setting; in a table the descriptions would be a narrow column."""
     width = min(shutil.get_terminal_size().columns, _MAX_TEXT_COLUMNS)
     for position, entry in enumerate(entries):
         if position:

@@ -69,7 +69,7 @@ def set_levels(
     yes: YesDelete = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Raise the levels of features, or lower them with --downgrade; all of them or none."""
+    """Raise the levels of features, or lower them with --downgrade. All changes are made, or none."""
     how = UpgradeType.UPGRADE if downgrade is None else _TYPES[downgrade]
     updates = {}
     for name, level in parse_pairs(levels, "NAME=LEVEL").items():

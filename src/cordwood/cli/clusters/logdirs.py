@@ -20,7 +20,7 @@ app = typer.Typer(
     help="Show brokers' log directories, and move replicas between them.", no_args_is_help=True, add_completion=False
 )
 
-# How often a move is looked after.
+# Interval between looks at a move's progress.
 _POLL_S = 0.2
 
 Described = Mapping[int, Mapping[str, LogDir]]

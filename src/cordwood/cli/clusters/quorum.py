@@ -78,7 +78,7 @@ def add(
     listener: Annotated[str, typer.Option(metavar="NAME", help="The name of its controller listener.")] = "CONTROLLER",
     as_json: AsJson = False,
 ) -> None:
-    """Make a controller a voter. It has to run, formatted with --no-initial-controllers, and to have caught up."""
+    """Make a controller a voter. It must be running, formatted with --no-initial-controllers, and caught up."""
     try:
         (voter,) = parse_initial_controllers(controller)
     except (ConfigError, ValueError) as error:
@@ -98,7 +98,7 @@ def add(
 @reaching_cluster
 def remove(
     access: Access,
-    node_id: Annotated[int, typer.Argument(metavar="ID", min=0, help="Of the controller.", show_default=False)],
+    node_id: Annotated[int, typer.Argument(metavar="ID", min=0, help="Id of the controller.", show_default=False)],
     as_json: AsJson = False,
 ) -> None:
     """Take a controller out of the voters; it follows as an observer until it is stopped."""
@@ -140,7 +140,7 @@ def quorum_json(quorum: Quorum) -> dict[str, Any]:
 
 
 def replicas(quorum: Quorum) -> list[tuple[str, QuorumReplica]]:
-    """Leader, other voters, observers."""
+    """Returns the leader, then the other voters, then the observers."""
     voters = sorted(quorum.voters, key=lambda voter: (voter.id != quorum.leader, voter.id))
     return [("leader" if voter.id == quorum.leader else "follower", voter) for voter in voters] + [
         ("observer", observer) for observer in sorted(quorum.observers, key=lambda observer: observer.id)
@@ -148,12 +148,12 @@ def replicas(quorum: Quorum) -> list[tuple[str, QuorumReplica]]:
 
 
 def log_end(replica: QuorumReplica) -> int | None:
-    """None for a voter that this leader has not heard from: how far it is isn't known."""
+    """None for a voter that this leader has not heard from."""
     return None if replica.log_end_offset < 0 else replica.log_end_offset
 
 
 def lag(quorum: Quorum, replica: QuorumReplica) -> int | None:
-    """Behind the leader, in records of the metadata log; None if the replica's log end isn't known."""
+    """Records of the metadata log that the replica is behind the leader; None if its log end is unknown."""
     if replica.log_end_offset < 0:
         return None
     end = next((voter.log_end_offset for voter in quorum.voters if voter.id == quorum.leader), quorum.high_watermark)

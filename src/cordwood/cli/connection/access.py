@@ -40,7 +40,7 @@ EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
 EXIT_UNREACHABLE = 3
 EXIT_INTERRUPTED = 130
-# As shells have it: a process that a signal ended has this, plus the signal's number.
+# The shells' convention: the exit code of a process that a signal ended is 128 plus the signal's number.
 _EXIT_BY_SIGNAL = 128
 
 BOOTSTRAP_VARIABLE = "CORDWOOD_BOOTSTRAP"
@@ -51,7 +51,7 @@ DEFAULT_TIMEOUT_S = 30.0
 
 
 class BadOption(Exception):
-    """An option's value that cannot be used: told in typer's way."""
+    """An option's value is invalid; reported in typer's format."""
 
     def __init__(self, reason: str, option: str) -> None:
         super().__init__(reason)
@@ -62,8 +62,8 @@ class BadOption(Exception):
 class Access:
     """Connection options of the command line; None if not given.
 
-    What it says counts first, single options before `client_config` before `profile`; then variables, in the same
-    order; then the profile in use.
+    Options on the command line take precedence, single options before `client_config` before `profile`; then
+    environment variables, in the same order; then the profile in use.
     """
 
     bootstrap: str | None = None
@@ -82,13 +82,14 @@ class Access:
         return self.settings_of(AdminSettings)
 
     def settings_of(self, kind: type[S], defaults: Mapping[str, Any] | None = None, **own: Any) -> S:
-        """Those of a client of that kind. `own` are the command's, and `defaults` stand for what nobody says."""
+        """Returns the settings of a client of that kind. `own` are set by the command; `defaults` apply to settings
+        that nothing else sets."""
         if self.timeout_s is not None and self.timeout_s < 0.1:
             raise BadSetting(f"--timeout is {self.timeout_s:g}; expected 0.1 s or more")
         asked = self._timeouts(self.timeout_s) if self.timeout_s is not None else {}
         assumed = (
             self._timeouts(DEFAULT_TIMEOUT_S)
-            # Whoever watches a topic wants to see its new partitions soon.
+            # A user who follows a topic wants to see new partitions soon.
             | {"client_id": "cordwood-cli", "metadata_max_age_ms": 10_000}
             | dict(defaults or {})
         )
@@ -98,7 +99,7 @@ class Access:
 
             settings = settings_from(kind, layers, assumed)
         else:
-            # A shortcut for most: what reads properties is not even imported.
+            # A shortcut for the common case, which doesn't import the property parser.
             bootstrap = self.bootstrap or os.environ.get(BOOTSTRAP_VARIABLE) or DEFAULT_BOOTSTRAP
             settings = kind(bootstrap_servers=parse_bootstrap(bootstrap), **assumed)
         if self.bootstrap is not None:
@@ -136,7 +137,7 @@ class Access:
         return self.tls is not None or self.tls_any_host or any((self.tls_ca, self.tls_cert, self.tls_key))
 
     def _client_tls(self) -> ClientTls | None:
-        """In the place of whatever files and profiles say of TLS."""
+        """TLS options on the command line replace everything that files and profiles say about TLS."""
         if self.tls is False:
             return None
         if self.tls_key is not None and self.tls_cert is None:
@@ -149,7 +150,7 @@ ACCESS_SPELLING = {"-b": "bootstrap", "--timeout": "timeout_s"}
 
 
 def reaching_cluster(function: Callable[Concatenate[Access, P], None]) -> Callable[..., None]:
-    """Gives a command the options of `Access` behind its own."""
+    """Appends the options of `Access` to a command's own."""
     import typer
 
     from cordwood.cli.connection.access_options import access_options
@@ -176,7 +177,7 @@ def reaching_cluster(function: Callable[Concatenate[Access, P], None]) -> Callab
 def run_quickly(
     command: Callable[[Access, Any], None], options_class: type[Any], words: Sequence[str], spelling: Spelling
 ) -> None:
-    """Runs a command without typer, and does not return; or returns, where typer has to be asked."""
+    """Runs a command without typer and exits; returns if the arguments need typer (help, completion, errors)."""
     arguments = quick_arguments((Access, options_class), words, spelling)
     if arguments is None or spelling.positional[0] not in arguments:
         return
@@ -204,7 +205,7 @@ def run(access: Access, work: "Callable[[Admin], Coroutine[Any, Any, T]]") -> T:
 
 
 def run_alone(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """As `run`, for work that does without an admin client, whose import takes longer than all the rest."""
+    """Like `run`, for work without an admin client, whose import takes longer than everything else."""
     received: list[int] = []
 
     async def cancellable() -> T:
@@ -240,7 +241,7 @@ def _cancel_on_signals(received: list[int]) -> None:
     A signal that this process was told to ignore, as `nohup` does, stays ignored.
     """
     if threading.current_thread() is not threading.main_thread():
-        # Signals are for the main thread.
+        # Python allows signal handlers in the main thread only.
         return
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
@@ -260,7 +261,7 @@ def fail(reason: str, exit_code: int = EXIT_FAILED) -> NoReturn:
 
 
 def end_with(failures: Sequence[ClientError]) -> None:
-    """A line for each, and the exit code; nothing if there are none."""
+    """Prints a line per error and exits with the code; does nothing if there are none."""
     from cordwood.cli.framework.hints import explain
 
     for failure in failures[:-1]:

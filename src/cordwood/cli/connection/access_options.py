@@ -1,4 +1,4 @@
-"""The options with which a command reaches a cluster, as typer reads them; `Access` has their values."""
+"""The connection options as typer reads them; `Access` holds their values."""
 
 from typing import Annotated
 
@@ -83,4 +83,4 @@ def access_options(
         ),
     ] = False,
 ) -> None:
-    """The options of `Access`, as typer reads them."""
+    """Returns the options of `Access` as typer parameters."""

@@ -1,6 +1,6 @@
-"""Client properties on their way from files and variables to a client's settings.
+"""Converts client properties from files and variables to client settings.
 
-A file of them is what Kafka's tools take with --command-config: `bootstrap.servers`, `security.protocol`, `ssl.…` and
+A property file is what Kafka's tools take with --command-config: `bootstrap.servers`, `security.protocol`, `ssl.…` and
 so on, in the syntax of java.util.Properties.
 """
 
@@ -44,8 +44,8 @@ def settings_from(
 ) -> S:
     """Merges the layers, the first with the highest precedence; `defaults` apply to settings that none of them names.
 
-    A property of another kind of client (`acks`, for one that only reads) is passed over. What no client knows is an
-    error; `tell` hears of what has no effect. Raises `BadSetting`.
+    Ignores properties of other kinds of clients (`acks` for a consumer). An unknown property is an error; properties
+    without effect are reported to `tell`. Raises `BadSetting`.
     """
     merged = {name: value for layer in reversed(layers) for name, value in layer.properties.items()}
     origins = {name: layer.origin for layer in reversed(layers) for name in layer.properties}
@@ -69,7 +69,7 @@ def _text(path: str) -> str:
 
 
 def _placed(text: str, origins: Mapping[str, str]) -> str:
-    """Adds where the property was given that the text is about; it is named as it was spelled, or in Python's way."""
+    """Adds to the message where the property was given, under the name with which it was given."""
     for name, origin in origins.items():
         if name in text or name.replace(".", "_") in text:
             return f"{origin}: {text}"

@@ -85,7 +85,7 @@ def create(
     replace: Annotated[bool, typer.Option("--replace", help="Replace a profile of that name.")] = False,
     use: Annotated[bool, typer.Option("--use", help="Use it from now on, as profile use does.")] = False,
 ) -> None:
-    """Create a profile. What is wrong with a property is told, and nothing is written."""
+    """Create a profile. Invalid properties are reported, and then nothing is written."""
     profiles = Profiles.of_user()
     if name in profiles.names() and not replace:
         fail(f"profile {name} already exists; overwrite it with --replace", EXIT_BAD_INPUT)
@@ -96,7 +96,7 @@ def create(
         properties["bootstrap.servers"] = bootstrap
     if tls or tls_any_host or tls_ca or tls_cert:
         properties["security.protocol"] = "SSL"
-    # Absolute: a profile is used from anywhere.
+    # An absolute path, since a profile is used from any directory.
     if tls_ca is not None:
         properties["ssl.truststore.location"] = os.path.abspath(tls_ca)
     if tls_cert is not None and tls_key is not None:
@@ -186,7 +186,7 @@ def show(
 @app.command(epilog="Examples:\n\ncordwood profile delete staging --yes")
 @_telling_errors
 def delete(name: Name, yes: YesDelete = False) -> None:
-    """Delete a profile. Where it is in use, none is from then on."""
+    """Delete a profile. If it is in use, no profile is in use afterwards."""
     profiles = Profiles.of_user()
     profiles.path(name)
     confirm_deletion(f"profile {name}", yes)
@@ -203,5 +203,5 @@ def _properties(profiles: Profiles, name: str) -> dict[str, str]:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """A key may also be the path of its file, which is none."""
+    """False for a key that is the path of a file."""
     return name.endswith(_SECRETS) and not os.path.isabs(value)

@@ -20,7 +20,7 @@ class NoSuchProfile(BadSetting):
 
 
 class Profiles:
-    """Of a configuration directory, which need not be there yet. Calls raise `BadSetting`, or `OSError`."""
+    """The profiles in a configuration directory, which need not exist yet. Methods raise `BadSetting` or `OSError`."""
 
     def __init__(self, directory: str) -> None:
         self._profiles = os.path.join(directory, "profiles")
@@ -28,9 +28,9 @@ class Profiles:
 
     @classmethod
     def of_user(cls) -> "Profiles":
-        """Where XDG has a user's configuration."""
+        """Returns the profiles in the user's XDG configuration directory."""
         root = os.environ.get("XDG_CONFIG_HOME", "")
-        # A relative one is to be ignored, XDG says.
+        # The XDG specification says to ignore relative paths.
         if not os.path.isabs(root):
             root = os.path.join(os.path.expanduser("~"), ".config")
         return cls(os.path.join(root, "cordwood"))
@@ -63,13 +63,13 @@ class Profiles:
         return path
 
     def write(self, name: str, properties: Mapping[str, str]) -> None:
-        """For the user's eyes only: a key's password may be among them."""
+        """Writes the file readable by its owner alone: it may contain a key's password."""
         path = self._path(name)
         os.makedirs(self._profiles, exist_ok=True)
         _replace(path, write_properties(properties))
 
     def use(self, name: str | None) -> None:
-        """None: no profile is in use any more."""
+        """Selects the profile in use; None selects none."""
         if name is not None:
             self.path(name)
             _replace(self._current, f"{name}\n")

@@ -1,4 +1,4 @@
-"""Batches and records in words: dictionaries with the names that Kafka's own tools use. Bytes are hex."""
+"""Formats batches and records as dictionaries with the names that Kafka's own tools use. Bytes are hex."""
 
 import re
 from typing import Any
@@ -27,7 +27,8 @@ _CONTROL_MESSAGES = {
 
 
 def describe_batch(header: BatchHeader, position: int, valid: bool, first_offset: int) -> dict[str, Any]:
-    """A header's fields. `first_offset` tells what a compressed message of magic 0 or 1 has only inside."""
+    """Returns a header's fields. `first_offset` is the one inside a compressed message of magic 0 or 1, whose header
+    lacks it."""
     described: dict[str, Any] = {
         "baseOffset": header.base_offset if header.magic >= 2 else first_offset,
         "lastOffset": header.last_offset,
@@ -57,7 +58,7 @@ def describe_batch(header: BatchHeader, position: int, valid: bool, first_offset
 
 
 def describe_record(record: Record, topic: str | None, *, is_control: bool) -> dict[str, Any]:
-    """A record; decoded too where it is a control record or its topic is one of Kafka's own."""
+    """Formats a record. Control records and records of Kafka's internal topics are decoded too."""
     described: dict[str, Any] = {
         "offset": record.offset,
         "timestamp": record.timestamp,

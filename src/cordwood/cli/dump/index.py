@@ -1,7 +1,7 @@
 """The indexes of a segment, entry by entry.
 
-Those of a running or killed broker are padded with zeros to their full size; the padding is told apart by being all
-there is up to the end.
+A running or killed broker leaves indexes padded with zeros to their full size. Zeros up to the end of the file are
+padding.
 """
 
 import struct

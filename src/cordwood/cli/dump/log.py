@@ -1,4 +1,4 @@
-"""`cordwood log`: looking into log directories."""
+"""`cordwood log`: inspecting log directories."""
 
 from typing import Annotated
 
@@ -12,9 +12,7 @@ from cordwood.cli.dump.tree import DumpOptions
 from cordwood.cli.dump.verify import Totals
 from cordwood.cli.terminal.consent import YesDelete
 
-app = typer.Typer(
-    help="Look into log directories, of Cordwood or of Kafka.", no_args_is_help=True, add_completion=False
-)
+app = typer.Typer(help="Inspect log directories of Cordwood or Kafka.", no_args_is_help=True, add_completion=False)
 
 
 @app.command("dump")
@@ -37,16 +35,16 @@ def log_dump(
     ] = False,
     records: Annotated[bool, typer.Option("--records/--no-records", help="Show the records of each batch.")] = True,
     from_offset: Annotated[
-        int, typer.Option("--from", metavar="OFFSET", help="Begin with the batch that holds this offset.")
+        int, typer.Option("--from", metavar="OFFSET", help="Start with the batch that contains this offset.")
     ] = 0,
     limit: Annotated[
         int | None, typer.Option("--limit", metavar="N", min=0, help="Show at most N batches of each segment.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show problems and the summary only.")] = False,
 ) -> None:
-    """Print what the files of a log directory hold. Nothing is changed or locked, also beside a running broker.
+    """Print the contents of the files of a log directory. Changes and locks nothing; safe beside a running broker.
 
-    Exit codes: 0, 1 (--verify found problems), 2 (a path cannot be read or is nothing of a log directory).
+    Exit codes: 0, 1 (--verify found problems), 2 (a path cannot be read or does not belong to a log directory).
     """
     options = DumpOptions(Selection(records, from_offset, limit), indexes, Totals() if verify else None)
     raise typer.Exit(dump(paths, options, as_json=as_json, quiet=quiet))
@@ -63,14 +61,15 @@ def log_dirs(
         bool,
         typer.Option(
             "--remove-strays",
-            help="Permanently remove stray partitions: those that the metadata did not know and that were set aside.",
+            help="Permanently remove stray partitions: those set aside because the metadata did not know them.",
         ),
     ] = False,
     yes: YesDelete = False,
 ) -> None:
-    """List what lies in data directories: partitions, strays, folders that are not Cordwood's. No node is asked.
+    """List the contents of data directories: partitions, strays and folders that are not Cordwood's. Needs no running
+    node.
 
-    Nothing is changed without --remove-strays, also beside a running node, which does not use strays.
+    Without --remove-strays nothing is changed; safe beside a running node, which does not use strays.
 
     Exit codes: 0, 2 (a path is not a data directory).
     """

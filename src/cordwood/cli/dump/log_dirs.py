@@ -1,4 +1,4 @@
-"""`cordwood log dirs`: what lies in data directories, and the removal of strays, without a running node."""
+"""`cordwood log dirs`: lists the contents of data directories, and removes strays, without a running node."""
 
 import os
 from typing import Any
@@ -13,7 +13,7 @@ from cordwood.runtime.disk import DiskError
 from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.wire.primitives import uuid_text
 
-# What each kind is called, and how it got there.
+# The label of each kind of directory, and how it came to be there.
 _KINDS = {
     Kind.PARTITION: "partition",
     Kind.METADATA: "metadata log",
@@ -25,7 +25,7 @@ _KINDS = {
 
 
 def log_dirs(paths: list[str], *, as_json: bool, remove_strays: bool, yes: bool) -> int:
-    """Lists every directory, or removes their strays; the exit code."""
+    """Lists every directory, or removes their strays. Returns the exit code."""
     try:
         disks = [_opened(path) for path in paths]
         if remove_strays:

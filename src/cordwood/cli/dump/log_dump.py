@@ -1,4 +1,4 @@
-"""`cordwood log dump`: prints what the files of a log directory hold, as it reads them."""
+"""`cordwood log dump`: prints the contents of a log directory's files as it reads them."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ EXIT_BAD_INPUT = 2
 
 
 def log_dump(paths: list[str], options: DumpOptions, *, as_json: bool, quiet: bool) -> int:
-    """Dumps every path; the exit code. Problems alone only fail a verification: looking at damage is a success."""
+    """Dumps every path and returns the exit code. Problems fail the command only with --verify."""
     exit_code = 0
     failed = 0
     for path in paths:
@@ -23,7 +23,7 @@ def log_dump(paths: list[str], options: DumpOptions, *, as_json: bool, quiet: bo
             print(f"cordwood: {_told(path, error)}", file=sys.stderr)
             exit_code = EXIT_BAD_INPUT
             failed += 1
-    # Where nothing could be verified, "0 problems" would be a lie.
+    # Where nothing could be verified, "0 problems" would be misleading.
     if options.totals is not None and failed < len(paths):
         _print_summary(options.totals, as_json)
     if exit_code == 0 and options.totals is not None and options.totals.problems:
@@ -36,7 +36,7 @@ def _dump_path(path: str, options: DumpOptions, *, as_json: bool, quiet: bool) -
     for described in dump(path, options):
         kind = described["type"]
         if kind == "batch":
-            # Whoever watches sees each batch as it is read.
+            # Flush, so that a user sees each batch as soon as it is read.
             sys.stdout.flush()
         if kind == "problem" and options.totals is not None:
             options.totals.problems += 1
@@ -45,7 +45,7 @@ def _dump_path(path: str, options: DumpOptions, *, as_json: bool, quiet: bool) -
 
 
 def _with_text(described: dict[str, Any]) -> dict[str, Any]:
-    """Keys and values are hex; where they are text, that is told too."""
+    """Adds the text of keys and values, which are hex, where they are printable."""
     if described["type"] == "record":
         for name in ("key", "value"):
             text = None if described[name] is None else printable(bytes.fromhex(described[name]))

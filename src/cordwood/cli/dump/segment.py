@@ -1,7 +1,7 @@
-"""A segment, or a metadata snapshot, which has the same format: its batches and records from first byte to last.
+"""Reads a segment, or a metadata snapshot, which has the same format: its batches and records from first byte to last.
 
-A batch that is torn or damaged is shown as a problem. One whose checksum is wrong is passed over, since the next one is
-found all the same; where the framing breaks, nothing after it can be found.
+Torn and damaged batches are reported as problems. After a wrong checksum reading continues with the next batch; after
+broken framing nothing that follows can be found.
 """
 
 import zlib
@@ -25,7 +25,7 @@ from cordwood.wire.records import (
 
 from .describe import describe_batch, describe_record
 
-# What is held in memory at most: larger batches are checked piece by piece, and their records are not shown.
+# The most that is held in memory: larger batches are checked piece by piece, and their records are not shown.
 MAX_BATCH_BYTES = 64 * 1024 * 1024
 MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
 _CHECKSUMMED_POSITION = (LEGACY_CHECKSUMMED_POSITION, LEGACY_CHECKSUMMED_POSITION, ATTRIBUTES_POSITION)
@@ -36,9 +36,9 @@ class Selection:
     """The selected part of a segment."""
 
     records: bool = True
-    # Nothing before the batch that holds this offset.
+    # Skip everything before the batch that holds this offset.
     from_offset: int = 0
-    # At most so many batches of a file; None: all.
+    # Maximum number of batches per file; None for all.
     limit: int | None = None
 
 
@@ -46,7 +46,7 @@ class Selection:
 class Batch:
     position: int
     header: BatchHeader
-    # What was decoded; None where it could not be or was not asked for.
+    # The decoded records; None if they could not be decoded or were not requested.
     records: list[Record] | None
     is_valid: bool
     problems: tuple[str, ...]
@@ -67,7 +67,7 @@ class Rest:
 
 
 class BatchCheck(Protocol):
-    """Looks at every batch, shown or not, and says what is wrong with it."""
+    """Examines every batch, shown or not, and describes its problems."""
 
     def observe(self, batch: Batch) -> Iterator[dict[str, Any]]: ...
 
@@ -110,7 +110,7 @@ def _describe_rest(rest: Rest) -> dict[str, Any]:
 
 
 def walk(file: ReadOnlyFile, *, decode: bool) -> Iterator[Batch | Rest]:
-    """Every batch, and what is left at the end if that is no batch. Goes on while another process appends."""
+    """Yields every batch, then the rest of the file if that is no batch. Continues while another process appends."""
     position = window_start = 0
     window = b""
     while position < file.size or file.refresh():
@@ -144,7 +144,7 @@ def _read_batch(position: int, header: BatchHeader, data: memoryview, decode: bo
     except CorruptBatch as error:
         problems.append(str(error))
     is_valid = not problems
-    # Messages of magic 0 and 1 tell their offsets only inside.
+    # Messages of magic 0 and 1 have their offsets only inside.
     if decode or header.magic < 2:
         try:
             records = decode_batch(data, limit=MAX_DECOMPRESSED_BYTES)

@@ -1,6 +1,6 @@
 """The small files of a log directory: producer snapshots, checkpoints, properties.
 
-Those that grow with the number of producers or partitions are read in pieces all the same.
+Files that grow with the number of producers or partitions are read in pieces.
 """
 
 import json
@@ -74,7 +74,7 @@ def _producer(
 
 
 def dump_offsets(file: ReadOnlyFile) -> Described:
-    """A checkpoint of offsets: `topic partition offset` a line."""
+    """Reads an offset checkpoint: `topic partition offset` per line."""
     for number, line in _table(file):
         topic, _, rest = line.partition(" ")
         partition, _, offset = rest.partition(" ")
@@ -98,7 +98,8 @@ def dump_epochs(file: ReadOnlyFile) -> Described:
 
 
 def _table(file: ReadOnlyFile) -> Iterator[tuple[int, str]]:
-    """The rows of a checkpoint (after its version and count) by line number. Raises ValueError if it is none."""
+    """Yields the rows of a checkpoint (after its version and count) by line number. Raises ValueError if the file is no
+    checkpoint."""
     lines = _lines(file)
     version, count = next(lines, ""), next(lines, "")
     if version != "0" or not count.isdigit():
@@ -123,7 +124,7 @@ def _lines(file: ReadOnlyFile) -> Iterator[str]:
 
 
 def dump_properties(file: ReadOnlyFile) -> Described:
-    """`key=value` or `key: value` a line: meta.properties, partition.metadata."""
+    """Reads `key=value` or `key: value` lines: meta.properties, partition.metadata."""
     properties = {}
     for line in _small(file).decode().splitlines():
         if line.strip() and not line.lstrip().startswith(("#", "!")):
@@ -137,7 +138,7 @@ def dump_properties(file: ReadOnlyFile) -> Described:
 
 
 def dump_json(file: ReadOnlyFile) -> Described:
-    """quorum-state and the clean-shutdown marker, which older versions left empty."""
+    """Reads quorum-state and the clean-shutdown marker, which is empty in older versions."""
     data = _small(file)
     yield {"type": "properties", "properties": json.loads(data) if data.strip() else {}}
 

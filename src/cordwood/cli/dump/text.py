@@ -1,4 +1,4 @@
-"""The dump for people: a line for each batch and record."""
+"""The dump for people: one line per batch and record."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ def text_line(described: dict[str, Any]) -> str:
 
 
 def printable(data: bytes) -> str | None:
-    """The text that the bytes are, if a person can read it."""
+    """Decodes the bytes if they are readable text, else returns None."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -34,12 +34,12 @@ def _pairs(fields: dict[str, Any]) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, str):
         return value
-    # Most are numbers, for which this is five times as fast.
+    # Most values are numbers, for which this is five times as fast.
     return str(value) if type(value) is int else json.dumps(value, ensure_ascii=False)
 
 
 def _text(data: str | None) -> Any:
-    """Hex digits as quoted text where that can be read, and as hex otherwise."""
+    """Returns hex digits as quoted text if they are readable, otherwise as hex."""
     if data is None:
         return None
     text = printable(bytes.fromhex(data))

@@ -1,4 +1,4 @@
-"""From a path to what it holds: a file, a partition's directory, or a whole log directory of Kafka or Cordwood."""
+"""Walks a path: a file, a partition's directory, or a whole log directory of Kafka or Cordwood."""
 
 import re
 from bisect import bisect_right
@@ -65,14 +65,14 @@ _SMALL_FILES: dict[str, tuple[str, Callable[[ReadOnlyFile], Iterator[dict[str, A
 
 
 class NotKafka(Exception):
-    """The path does not lead to anything of a log directory; the message says what was expected."""
+    """The path does not belong to a log directory; the message says what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
     selection: Selection
     indexes: bool = False
-    # When set, everything is verified, and counted here.
+    # If set, everything is verified, and problems are counted here.
     totals: Totals | None = None
 
     @property
@@ -85,11 +85,11 @@ class Found:
     """A file of a partition or a log directory. `base_offset` is 0 where its name does not tell it (`is_named`)."""
 
     path: str
-    # Its suffix, or its name if that is fixed.
+    # The file's suffix, or its name if that is fixed.
     kind: str
     base_offset: int
     is_named: bool
-    # In place: not on its way in or out.
+    # False for directories of replicas that are being moved or deleted.
     is_live: bool
 
     @property
@@ -98,7 +98,7 @@ class Found:
 
 
 def dump(path: str, options: DumpOptions) -> Iterator[dict[str, Any]]:
-    """Everything at `path`; each dictionary names its file. Raises NotKafka, or OSError if it cannot be read."""
+    """Dumps everything at `path`; each dictionary names its file. Raises NotKafka, or OSError if it cannot be read."""
     path = path.rstrip("/") or path[:1]
     if is_directory(path):
         yield from _dump_directory(path, options)
@@ -119,12 +119,12 @@ def dump(path: str, options: DumpOptions) -> Iterator[dict[str, Any]]:
 
 
 def _may_be(found: Found) -> bool:
-    """Returns whether an explicitly named file can be shown. Any program has `.log` files."""
+    """True if an explicitly named file can be shown. Other programs have `.log` files too."""
     return found.kind != LOG or found.is_named or _is_segment(found)
 
 
 def _is_segment(found: Found) -> bool:
-    """Returns whether a file that is not named after an offset, such as Kafka's bootstrap.checkpoint, begins with a
+    """True for a segment that is not named after an offset, such as Kafka's bootstrap.checkpoint, but begins with a
     batch."""
     if found.kind not in (LOG, METADATA_SNAPSHOT):
         return False
@@ -142,8 +142,8 @@ def _dump_directory(path: str, options: DumpOptions) -> Iterator[dict[str, Any]]
 
 
 def _partitions(path: str) -> Iterator["PartitionFiles"]:
-    """The files of the directory itself, then those of its partitions. Any program has directories like `name-1`:
-    one without files of ours or Kafka's is passed over."""
+    """Yields the files of the directory itself, then those of its partitions. Skips directories named like `name-1`
+    that have no files of Kafka's or ours: other programs have such directories too."""
     yield PartitionFiles(_topic_of(abspath(path)), _list_files(path))
     for name, is_a_directory in list_directory(path):
         if is_a_directory and _topic_of(name):
@@ -177,12 +177,12 @@ class PartitionFiles:
         self._live = {(found.base_offset, found.kind): found for found in files if found.is_live}
 
     def ends_before(self, segment: Found, offset: int) -> bool:
-        """Returns whether the next segment begins at or before `offset`."""
+        """True if the next segment begins at or before `offset`."""
         after = bisect_right(self._bases, segment.base_offset)
         return segment.is_live and after < len(self._bases) and self._bases[after] <= offset
 
     def is_last(self, segment: Found) -> bool:
-        """True for the segment that is written to, if any is."""
+        """True for the active segment."""
         return segment.is_live and segment.base_offset == self._bases[-1]
 
     def sibling(self, segment: Found, kind: str) -> Found | None:
@@ -236,7 +236,7 @@ def _verified_segment(
 
 
 def _dump_one_index(found: Found, beside: list[Found], options: DumpOptions) -> Iterator[dict[str, Any]]:
-    """An index that was asked for by itself is verified against the segment beside it."""
+    """Verifies an explicitly named index against the segment beside it."""
     partition = PartitionFiles(None, beside)
     yield from _dump_file(found, partition, options)
     segment = partition.sibling(found, LOG)
@@ -252,8 +252,8 @@ def _check(segment: Found, partition: PartitionFiles, indexes: dict[str, ReadOnl
     offsets, times, txns = (
         ENTRY_READERS[kind](indexes[kind], segment.base_offset) if kind in indexes else iter(()) for kind in _INDEXES
     )
-    # A segment on its way out may have parted from its index; of the last one, a broker that runs has the latest
-    # entries in memory only, and makes them again after a crash.
+    # A segment that is being deleted may have lost its index already. The last entries of the active segment's index
+    # may be in the running broker's memory only; it rebuilds them after a crash.
     has_index = TXN_INDEX in indexes or (segment.kind == LOG and segment.is_live)
     is_complete = has_index and not partition.is_last(segment)
     return SegmentCheck(segment.base_offset, totals, offsets, times, txns, all_txns=is_complete)

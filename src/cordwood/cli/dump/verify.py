@@ -25,7 +25,7 @@ class Totals:
 
 
 class SegmentCheck:
-    """Told every batch in turn, it yields the problems that it finds; `finish` yields those of what never came."""
+    """Takes the batches in order and yields the problems that it finds; `finish` yields those about missing entries."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ def _check_records(batch: Batch) -> Iterator[dict[str, Any]]:
 
 
 class Cursor(Generic[T]):
-    """An iterator that can be looked at before it is moved on."""
+    """An iterator with a peek."""
 
     def __init__(self, items: Iterable[T]) -> None:
         self._items = iter(items)
@@ -87,9 +87,9 @@ class Cursor(Generic[T]):
 
 
 class OffsetIndexCheck:
-    """An entry's position is where a batch begins, and its offset is that batch's last.
+    """Checks that an entry's position is where a batch begins, and its offset the last one of that batch.
 
-    Before magic 2 one entry stood for all the messages that were appended together, and bears the last one's offset.
+    Before magic 2 one entry stood for all messages that were appended together, with the last one's offset.
     """
 
     def __init__(self, entries: Iterable[OffsetEntry]) -> None:
@@ -111,7 +111,8 @@ class OffsetIndexCheck:
 
 
 class TimeIndexCheck:
-    """An entry has the maximum timestamp of the batch that holds its offset, and none before that is younger."""
+    """Checks that an entry has the maximum timestamp of the batch that holds its offset, and that no earlier batch is
+    younger."""
 
     def __init__(self, entries: Iterable[TimeEntry]) -> None:
         self._cursor = Cursor(entries)
@@ -138,13 +139,13 @@ class TimeIndexCheck:
 
 
 class TxnIndexCheck:
-    """An entry's last offset is that of the marker that aborted it, and what it aborts of this segment lies within.
-    Where the index `is_complete`, each such marker has its entry."""
+    """Checks that an entry's last offset is that of the abort marker, and that its range in this segment is the
+    transaction's. If the index `is_complete`, each abort marker must have an entry."""
 
     def __init__(self, entries: Iterable[AbortedTxn], is_complete: bool) -> None:
         self._is_complete = is_complete
         self._cursor = Cursor(entries)
-        # Producer id -> where its open transaction has its first data in this segment.
+        # Producer id -> first data of its open transaction in this segment.
         self._open: dict[int, int] = {}
 
     def observe(self, batch: Batch) -> Iterator[dict[str, Any]]:

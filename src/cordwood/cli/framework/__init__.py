@@ -1,1 +1,1 @@
-"""The parts that every command is built of: options, lazy loading, completion, hints."""
+"""The framework of all commands: options, lazy loading, completion, hints."""

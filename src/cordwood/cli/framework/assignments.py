@@ -12,7 +12,7 @@ _CHANGE = re.compile(r"([^=]*[^=+-])([+-]?=)(.*)", re.DOTALL)
 
 
 def parse_pairs(texts: Sequence[str], option: str) -> dict[str, str]:
-    """`name=value` of each. Raises `typer.BadParameter`."""
+    """Parses `name=value` items. Raises `typer.BadParameter`."""
     pairs = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -15,7 +15,7 @@ from cordwood.runtime import event_loop
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import TlsError
 
-# Whoever pressed the key waits.
+# The user who pressed Tab is waiting.
 _PATIENCE_S = 1.0
 
 
@@ -41,17 +41,17 @@ def complete_broker(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_topic_setting(ctx: typer.Context, incomplete: str) -> list[str]:
-    """For --unset."""
+    """Completes --unset."""
     return [name for name in setting_names(ConfigResourceType.TOPIC) if name.startswith(incomplete)]
 
 
 def complete_topic_assignment(ctx: typer.Context, incomplete: str) -> list[str]:
-    """For --set."""
+    """Completes --set."""
     return [f"{name}=" for name in complete_topic_setting(ctx, incomplete)]
 
 
 def complete_broker_assignment(ctx: typer.Context, incomplete: str) -> list[str]:
-    """For --set of `cordwood up`."""
+    """Completes --set of `cordwood up`."""
     return [f"{name}=" for name in setting_names(ConfigResourceType.BROKER) if name.startswith(incomplete)]
 
 
@@ -63,7 +63,7 @@ def complete_transaction(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _complete(ctx: typer.Context, incomplete: str, names: Callable[[Admin], Awaitable[list[str]]]) -> list[str]:
-    """Nothing at all when the cluster cannot be reached: a shell is no place for errors."""
+    """Completes to nothing if the cluster cannot be reached: errors would garble the prompt."""
     given = {field.name: ctx.params.get(field.name) for field in fields(Access)}
     access = Access(**{name: value for name, value in given.items() if value is not None})
 

@@ -21,7 +21,7 @@ _KINDS = {"topic": ConfigResourceType.TOPIC, "group": ConfigResourceType.GROUP}
 
 
 async def explain_missing_topic(admin: Admin, error: TopicNotFound) -> ClientError:
-    """The same error with topics of a similar name, if it is a topic that is missing and not one of its partitions."""
+    """Adds topics of a similar name to the error if the topic is missing (not just the partition)."""
     kind, _, name = (error.subject or "").partition(" ")
     try:
         known = await admin.list_topics(internal=True)
@@ -31,7 +31,8 @@ async def explain_missing_topic(admin: Admin, error: TopicNotFound) -> ClientErr
 
 
 def explain(error: ClientError) -> str:
-    """The text of an error, with the nearest name where a setting is unknown; of a missing request, what it means."""
+    """Returns the error's text, with the nearest name for an unknown setting, or an explanation if the broker lacks the
+    request."""
     if isinstance(error, UnsupportedByBroker) and (missing := _MISSING_API.search(str(error))):
         for name, meaning in _WITHOUT.items():
             if name in missing[1]:
@@ -42,7 +43,7 @@ def explain(error: ClientError) -> str:
 
 
 def warn_of_unknown_settings(kind: ConfigResourceType, names: Iterable[str]) -> None:
-    """Brokers take it without a word when a setting of a topic or group is unset that nobody knows."""
+    """Warns about unknown names, which brokers accept silently when a topic's or group's setting is unset."""
     if kind in _KINDS.values():
         known = setting_names(kind)
         for name in names:
@@ -58,7 +59,7 @@ def nearest_setting(kind: ConfigResourceType, name: str) -> str | None:
 
 
 def setting_names(kind: ConfigResourceType) -> list[str]:
-    """Those that this version of Cordwood knows; none of loggers, which have names of their own."""
+    """The names that this version of Cordwood knows; none for loggers, whose names are free."""
     from cordwood.config.definitions.broker import BROKER
     from cordwood.config.definitions.client_metrics import CLIENT_METRICS
     from cordwood.config.definitions.group import GROUP

@@ -1,4 +1,4 @@
-"""Commands that are imported when they are called: `cordwood --help` knows their names and one line of each."""
+"""Imports commands when they are called; `cordwood --help` knows only their names and a line about each."""
 
 import sys
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from cordwood.cli.framework.verbs import UsageError, Verb, Verbs
 
 
 class LazyCommand(Verb):
-    """Stands for what `attribute` of `module` is: a command's function or a `typer.Typer`."""
+    """A stand-in for `attribute` of `module`: a command's function or a `typer.Typer`."""
 
     def __init__(self, name: str, summary: str, module: str, attribute: str) -> None:
         super().__init__(name=name, help=summary, callback=None)
@@ -20,7 +20,7 @@ class LazyCommand(Verb):
         self._attribute = attribute
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        # The context belongs to the real command, which runs from here on.
+        # The context belongs to the real command, which takes over here.
         return self._real().make_context(info_name, args, parent, **extra)
 
     def _real(self) -> Any:
@@ -38,7 +38,7 @@ class LazyCommand(Verb):
 
 
 class LazyGroup(Verbs):
-    """A group of `LazyCommand`s; a subclass says which."""
+    """A group of `LazyCommand`s, which a subclass lists."""
 
     lazy: tuple[LazyCommand, ...] = ()
 
@@ -56,14 +56,14 @@ class LazyGroup(Verbs):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """As typer's, but a wrong use is one line, as every error of a command is."""
+        """Like typer's, but a usage error is one line, like every other error."""
         run = partial(super().main, args, prog_name, complete_var, False, windows_expand_args, **extra)
         if not standalone_mode:
             return run()
         try:
             code = run()
         except UsageError as error:
-            # A group that is named alone has shown its help.
+            # A group without a subcommand has shown its help.
             if type(error).__name__ != "NoArgsIsHelpError":
                 hint = f" (see {error.ctx.command_path} --help)" if error.ctx is not None else ""
                 print(f"cordwood: {_message_of(error)}{hint}", file=sys.stderr)
@@ -74,7 +74,7 @@ class LazyGroup(Verbs):
 
 
 def _message_of(error: Any) -> str:
-    """Some versions of typer have values checked by pydantic, which tells the kind of error, but not of which value."""
+    """Returns the message with the value: in some versions typer has pydantic check values, whose message lacks it."""
     message = " ".join(error.format_message().split()).replace(": Value error, ", ": ", 1).removesuffix(".")
     problems = getattr(error.__cause__, "errors", None)
     if problems is None:

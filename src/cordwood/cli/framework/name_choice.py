@@ -1,4 +1,4 @@
-"""Names and patterns, as shells have them, of what may be called anything: groups, transactional ids."""
+"""Resolves names and shell patterns of groups and transactional ids, which may contain any character."""
 
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
@@ -9,7 +9,7 @@ from cordwood.client.errors import ClientError
 
 
 class NoSuchName(ClientError):
-    """With some that are like it, and other advice."""
+    """A name or pattern matches nothing; the message suggests similar names."""
 
     def __init__(self, noun: str, name: str, known: Collection[str], advice: str = "") -> None:
         near = get_close_matches(name, known, n=3)
@@ -18,7 +18,8 @@ class NoSuchName(ClientError):
 
 
 def choose_names(noun: str, known: Sequence[str], patterns: Sequence[str], *, missing_ok: bool = False) -> list[str]:
-    """Those that are meant, in their order; all without a pattern. Raises a `ClientError` for what means none."""
+    """Returns the matching names in order; all of them without a pattern. Raises a `ClientError` for a pattern without
+    a match."""
     for pattern in patterns:
         if missing_ok or any(_matches(name, pattern) for name in known):
             continue
@@ -29,5 +30,5 @@ def choose_names(noun: str, known: Sequence[str], patterns: Sequence[str], *, mi
 
 
 def _matches(name: str, pattern: str) -> bool:
-    # A name may look like a pattern, which then need not match it.
+    # A name that looks like a pattern need not match itself.
     return name == pattern or fnmatchcase(name, pattern)

@@ -1,8 +1,8 @@
-"""A command's arguments, read by the types of its options and without typer's machinery.
+"""Parses a command's arguments by the types of its options, without typer.
 
-That machinery brings pydantic along. `cordwood up` starts in half of the time and with 12 MB less when it does not pass
-through it; for `cordwood produce` of a million lines it is a fifth of the time. What is not plain here (help,
-completion, anything wrong) is left to typer, which has good words for it.
+Importing typer brings pydantic along. Without it `cordwood up` starts in half the time with 12 MB less; for `cordwood
+produce` of a million lines it saves a fifth of the time. Help, completion and anything invalid is left to typer, which
+has better messages.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 
 class Spelling(NamedTuple):
-    """Spelling of options on the command line that differs from `--their-name`."""
+    """The spelling of options on the command line that differs from `--field-name`."""
 
     options: Mapping[str, str] = {}
-    """A field's option (`--json` is of `as_json`), or another one (`-b`)."""
+    """Option names by field (`--json` for `as_json`, or `-b`)."""
     positional: Sequence[str] = ()
-    """Fields that are given without an option, in their order; the last may take several."""
+    """Fields that are given without an option, in order; the last may take several values."""
 
 
 PLAIN = Spelling()
@@ -29,7 +29,7 @@ PLAIN = Spelling()
 def quick_arguments(
     options_class: type[Any] | Sequence[type[Any]], words: Sequence[str], spelling: Spelling = PLAIN
 ) -> dict[str, Any] | None:
-    """The constructor arguments of `options_class` (or of several); None: use typer."""
+    """Returns the constructor arguments of `options_class` (or of several), or None if typer must parse them."""
     classes = options_class if isinstance(options_class, Sequence) else [options_class]
     kinds = {name: _plain(hint) for each in classes for name, hint in get_type_hints(each).items()}
     options = _options(kinds, spelling)
@@ -47,7 +47,7 @@ def quick_arguments(
             else:
                 arguments[positional.pop(0)] = word
             continue
-        # Typer takes what follows a short option's letter for its value, an equals sign and all.
+        # Typer takes everything after a short option's letter for its value, including an equals sign.
         said, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
         if said not in options:
             return None
@@ -86,7 +86,7 @@ def _options(kinds: Mapping[str, _Kind], spelling: Spelling) -> dict[str, str]:
 
 
 def _plain(annotation: Any) -> _Kind:
-    """Of an optional one, its own type; of a sequence, that of its items."""
+    """Returns the type inside an optional, or the item type of a sequence."""
     is_several = get_origin(annotation) is Sequence
     kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
     (kind,) = kinds or [annotation]

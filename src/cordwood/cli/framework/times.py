@@ -1,4 +1,4 @@
-"""Times on the command line, and lengths of time: 500ms, 90s, 15m, 2h, 7d, or as ISO 8601 has them: PT1H30M, P7D."""
+"""Parses durations (500ms, 90s, 15m, 2h, 7d, or ISO 8601: PT1H30M, P7D) and formats them."""
 
 import re
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ _ISO_UNITS_MS = (86_400_000, 3_600_000, 60_000, 1000)
 
 
 def parse_duration_ms(text: str) -> int:
-    """Raises `ValueError`, which says what is understood."""
+    """Parses a duration. Raises `ValueError` with the accepted formats."""
     short = _SHORT.fullmatch(text)
     if short is not None:
         return int(short[1]) * _UNITS_MS[short[2]]
@@ -21,7 +21,7 @@ def parse_duration_ms(text: str) -> int:
 
 
 def duration_text(duration_ms: int) -> str:
-    """For people: its largest units, 2h 5m, 17s, 350ms."""
+    """Formats a duration in its largest units: 2h 5m, 17s, 350ms."""
     if duration_ms < 1000:
         return f"{duration_ms}ms"
     parts = []

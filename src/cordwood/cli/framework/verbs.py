@@ -1,14 +1,14 @@
-"""Commands and groups of them, as typer has them, with better help and better hints."""
+"""Typer commands and groups with better help and better suggestions."""
 
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-# typer has a copy of click of its own in some versions and not in others: its exceptions are reached through typer's.
+# Some versions of typer vendor click, so its exceptions are reached through typer's.
 UsageError: type[Any] = typer.BadParameter.__bases__[0]
 
-# What people try, and what it may be called here; of these, a group suggests the ones that it has.
+# Verbs that users try, and their synonyms here; a group suggests those that it has.
 _MEANT = {
     "add": ("create",),
     "alter": ("set",),
@@ -34,7 +34,7 @@ _MEANT = {
     "update": ("alter", "set"),
     "verify": ("dump",),
     "view": ("describe", "dump"),
-    # Whole commands.
+    # Suggestions for whole commands.
     "broker": ("up",),
     "brokers": ("cluster",),
     "cat": ("consume",),
@@ -68,7 +68,7 @@ class Verbs(TyperGroup):
         return _with_plain_names(super().get_params(ctx), ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """As typer's, which suggests what is spelled alike; what means the same is a better guess."""
+        """Like typer's, which suggests names of similar spelling, but prefers synonyms."""
         try:
             return super().resolve_command(ctx, args)
         except UsageError as error:
@@ -82,8 +82,7 @@ class Verbs(TyperGroup):
 
 
 def _with_plain_names(parameters: list[Any], ctx: Any) -> list[Any]:
-    """Has help show no Python types: nothing for a flag, which takes no value, nothing beside the name of an argument,
-    and for other options a name of the value."""
+    """Removes Python types from help: no value name for flags and arguments, a meaningful one for other options."""
     for parameter in parameters:
         if parameter.param_type_name == "argument":
             if hasattr(parameter, "display_type_rich"):
@@ -91,7 +90,7 @@ def _with_plain_names(parameters: list[Any], ctx: Any) -> list[Any]:
             continue
         if parameter.metavar is None:
             parameter.metavar = "" if getattr(parameter, "is_flag", False) else _value_name(parameter, ctx)
-        # `[x>=0]`: an error tells it to whoever needs it.
+        # `[x>=0]` is left out; the error message for an invalid value says it.
         if hasattr(parameter, "_get_number_range_help_str"):
             parameter._get_number_range_help_str = lambda: None
     return parameters
@@ -102,11 +101,11 @@ _FILES = ("path", "file", "directory", "filename")
 
 
 def _value_name(option: Any, ctx: Any) -> str:
-    """`N` of numbers, the values of a choice, else the last word of the name: LEVEL of --log-level."""
+    """`N` for numbers, the values of a choice, else the last word of the option: LEVEL of --log-level."""
     if hasattr(option, "display_type"):
         kind = option.display_type(ctx).strip("<>")
     else:
-        # Versions of typer that stand on click.
+        # For versions of typer that use click.
         kind = "|".join(getattr(option.type, "choices", ())) or option.type.name
     kind = kind.removeprefix("list[").removesuffix("]").removesuffix(" range")
     if "|" in kind:

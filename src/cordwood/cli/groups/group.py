@@ -29,7 +29,7 @@ app = typer.Typer(
 
 
 class State(StrEnum):
-    """As brokers name them, of both kinds of groups."""
+    """The state names that brokers use, for both kinds of groups."""
 
     STABLE = "Stable"
     EMPTY = "Empty"
@@ -117,7 +117,7 @@ def describe(
     offsets: Annotated[bool, typer.Option("--offsets", help="Only the offsets, and not the members.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show groups: state and coordinator, members with what they are assigned, and the lag of each partition."""
+    """Show groups: state, coordinator, members with their assignments, and the lag of each partition."""
     if bool(patterns) == everything:
         raise typer.BadParameter("name groups, or give --all", param_hint="GROUP")
 
@@ -160,7 +160,7 @@ def delete(
     access: Access,
     patterns: Patterns,
     yes: YesDelete = False,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="Ignore those that do not exist.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Ignore missing ones.")] = False,
 ) -> None:
     """Delete groups that have no members, with their offsets."""
 
@@ -197,7 +197,7 @@ def remove_members(
     reason: Annotated[str | None, typer.Option(help="Reason, for the brokers' logs.")] = None,
     yes: YesDelete = False,
 ) -> None:
-    """Take members out of a group, such as static ones that are gone. One that lives joins again."""
+    """Remove members from a group, such as static members whose process is gone. A live member joins again."""
     named = [*(instances or []), *(members or [])]
     if bool(named) == everyone:
         raise typer.BadParameter("name members, or give --all", param_hint="--member")

@@ -10,17 +10,18 @@ from cordwood.client.errors import BrokerError, ClientError
 from cordwood.wire.errors import ErrorCode
 
 DESCRIBED_KINDS = (CLASSIC, CONSUMER)
-"""Those whose members and offsets these commands know."""
+"""The kinds whose members and offsets these commands can show."""
 
 
 async def choose_groups(admin: Admin, patterns: Sequence[str], *, missing_ok: bool = False) -> list[GroupListing]:
-    """By names and patterns; all of them without. Raises a `ClientError` for one that is not there."""
+    """Resolves names and patterns; all groups if there are none. Raises a `ClientError` for a missing group."""
     groups = {group.id: group for group in await admin.list_groups()}
     return [groups[name] for name in choose_names("group", list(groups), patterns, missing_ok=missing_ok)]
 
 
 async def describe_known(admin: Admin, groups: Sequence[GroupListing]) -> list[GroupDescription]:
-    """In their order, without those that are gone meanwhile. Raises a `ClientError` for one of another kind."""
+    """Describes the groups in order, without those deleted meanwhile. Raises a `ClientError` for a group of another
+    kind."""
     for group in groups:
         if group.kind not in DESCRIBED_KINDS:
             raise ClientError(f"group {group.id} is a {group.kind} group; classic and consumer groups are described")
@@ -35,7 +36,7 @@ async def describe_known(admin: Admin, groups: Sequence[GroupListing]) -> list[G
 
 
 async def describe_one(admin: Admin, name: str) -> GroupDescription | None:
-    """None if it is not there."""
+    """None if the group does not exist."""
     try:
         return (await admin.describe_consumer_groups([name]))[name]
     except BrokerError as error:

@@ -16,7 +16,7 @@ Assignment = tuple[TopicPartition, ...]
 
 
 async def describe_in_full(admin: Admin, groups: Sequence[GroupDescription]) -> list[dict[str, Any]]:
-    """As JSON has it."""
+    """Returns the description in its JSON form."""
     committed = await admin.list_consumer_group_offsets([group.id for group in groups])
     owned = {partition for group in groups for partition in _owners(group)}
     ends = await _ends(admin, owned.union(*committed.values()))
@@ -96,7 +96,7 @@ def _described(
                 "committedLeaderEpoch": None if at is None else at.leader_epoch,
                 "metadata": (at.metadata or None) if at is not None else None,
                 "endOffset": end,
-                # Below zero when a topic was deleted and created anew: then it is the offset that is wrong.
+                # Negative if a topic was deleted and recreated: the committed offset belongs to the old topic.
                 "lag": None if at is None or end is None else end - at.offset,
                 "memberId": None if owner is None else owner.id,
                 "clientId": None if owner is None else owner.client_id,
@@ -120,7 +120,7 @@ def _described(
 
 
 def _total_lag(offsets: Sequence[dict[str, Any]]) -> int | None:
-    """None also when it is not known of a partition that has records: what is read there begins nobody knows where."""
+    """None if a partition with records has no committed offset: where the group will start reading is unknown."""
     if any(offset["committedOffset"] is None and offset["endOffset"] for offset in offsets):
         return None
     lags = [offset["lag"] for offset in offsets if offset["lag"] is not None]
@@ -162,7 +162,7 @@ def _assignment_text(assignment: list[dict[str, Any]] | None) -> str | None:
 
 
 async def _ends(admin: Admin, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-    """Of those that are there and led; a topic may be gone, and its offsets are not."""
+    """End offsets of the partitions that exist and have a leader. A deleted topic may still have committed offsets."""
     topics = await admin.list_topics(internal=True) if partitions else {}
     led = [
         partition
@@ -174,6 +174,6 @@ async def _ends(admin: Admin, partitions: Collection[TopicPartition]) -> dict[To
     try:
         listed = await admin.list_offsets(dict.fromkeys(led, LATEST)) if led else {}
     except ClientError:
-        # A partition that lost its leader meanwhile costs the lag, not the description.
+        # A partition that lost its leader meanwhile costs only its lag, not the description.
         return {}
     return {partition: found.offset for partition, found in listed.items()}

@@ -77,7 +77,7 @@ def reset_offsets(
     yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Move a group that has no members to other offsets. Shows from where to where, and asks on a terminal."""
+    """Move a group without members to other offsets. Shows old and new offsets, and asks on a terminal."""
     if [to, by_duration, shift_by, from_file].count(None) != 3:
         raise typer.BadParameter("give one of --to, --by-duration, --shift-by and --from-file", param_hint="--to")
     if from_file is not None:
@@ -107,7 +107,7 @@ def reset_offsets(
 def delete_offsets(
     access: Access, name: GroupName, topics: Topics = None, all_topics: AllTopics = False, yes: YesDelete = False
 ) -> None:
-    """Delete what a group has committed for topics that its members, if there are any, do not read."""
+    """Delete a group's committed offsets of topics that its members, if any, do not read."""
     choices = _choices(topics, all_topics)
 
     async def choose(admin: Admin) -> list[TopicPartition]:
@@ -131,7 +131,7 @@ def delete_offsets(
 async def _plan(
     admin: Admin, name: str, create: bool, target: Target, choices: Sequence[PartitionChoice] | None
 ) -> list[PlannedReset]:
-    """Without choices: all that it has committed offsets for."""
+    """Plans the reset of the chosen partitions; without choices, of all with committed offsets."""
     committed = await _committed_of_inactive(admin, name, create)
     if choices is not None:
         partitions = await chosen_partitions(admin, choices)
@@ -151,7 +151,8 @@ async def _plan_fixed(
 
 
 async def _committed_of_inactive(admin: Admin, name: str, create: bool) -> GroupOffsets:
-    """Raises a `ClientError` for a group with members: they would go on from where they are, and commit that."""
+    """Returns the committed offsets. Raises a `ClientError` if the group has members, which would go on from their own
+    positions and commit them."""
     group = await describe_one(admin, name)
     if group is None:
         if create:
@@ -199,7 +200,7 @@ async def _no_such_group(admin: Admin, name: str) -> NoSuchName:
 
 
 async def _still_there(admin: Admin, committed: GroupOffsets) -> list[TopicPartition]:
-    """Offsets of a topic that is deleted stay until they expire."""
+    """Leaves out deleted topics, whose offsets remain until they expire."""
     topics = await admin.list_topics(internal=True)
     return [
         partition
@@ -237,7 +238,7 @@ def _target(to: str | None, by_duration: str | None, shift_by: int | None) -> Ta
 
 
 def _choices(topics: Sequence[str] | None, all_topics: bool) -> list[PartitionChoice] | None:
-    """None: all topics."""
+    """None means all topics."""
     if bool(topics) == all_topics:
         raise typer.BadParameter("name topics, or give --all-topics", param_hint="--topic")
     return parse_partition_choices(topics, "--topic") if topics else None

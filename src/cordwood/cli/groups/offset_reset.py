@@ -1,4 +1,4 @@
-"""Where `cordwood group reset-offsets` puts a group: a plan, from what was committed to what will be."""
+"""Plans of `cordwood group reset-offsets`: from the committed offset to the new one."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -15,13 +15,13 @@ from cordwood.client.errors import BadSetting
 
 @dataclass(frozen=True, slots=True)
 class ShiftBy:
-    """So many records on, or back, from what is committed."""
+    """Moves the committed offset by a number of records."""
 
     count: int
 
 
 Target = Spot | ShiftBy
-"""Where a partition is reset to."""
+"""The new place of a partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class PlannedReset:
 async def plan_reset(
     admin: Admin, targets: Mapping[TopicPartition, Target], committed: GroupOffsets
 ) -> list[PlannedReset]:
-    """Never outside of what a partition holds: what would be is cut to it, with a warning. Raises `BadSetting`."""
+    """Plans the new offsets. Clamps offsets outside of the partition, with a warning. Raises `BadSetting`."""
     partitions = sorted(targets)
     starts, ends = await bounds(admin.list_offsets, partitions, read_committed=False)
     spots = {}
@@ -57,7 +57,7 @@ async def plan_reset(
 
 
 def read_targets(lines: Sequence[str]) -> dict[TopicPartition, Target]:
-    """Lines of topic,partition,offset, as other tools for Kafka write and read them. Raises `BadSetting`."""
+    """Parses `topic,partition,offset` lines, the format of Kafka's tools. Raises `BadSetting`."""
     targets: dict[TopicPartition, Target] = {}
     for number, fields in enumerate(csv.reader(lines), 1):
         if not fields:

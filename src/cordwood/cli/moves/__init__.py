@@ -1,1 +1,1 @@
-"""Replicas on their way between brokers: plans, their files, throttles, progress."""
+"""Moves of replicas between brokers: plans, their files, throttles, progress."""

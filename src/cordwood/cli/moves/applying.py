@@ -1,4 +1,4 @@
-"""Carrying moves out: throttle, begin, follow, remove the throttle, let preferred replicas lead, look at the result."""
+"""Executes a plan: throttles, begins, follows, removes the throttle, elects preferred leaders, checks the result."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,16 +12,16 @@ from cordwood.client.errors import ClientError
 
 Targets = Mapping[TopicPartition, Sequence[int]]
 
-# Partitions per request: a controller writes the records of one request at once.
+# Partitions per request: a controller writes all records of a request at once.
 _PER_REQUEST = 1_000
 
 
 class NotMoved(ClientError):
-    """A move ended elsewhere: somebody has cancelled or replaced it."""
+    """A move did not end as planned: it was cancelled or replaced meanwhile."""
 
 
 async def current_replicas(admin: Admin, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
-    """Raises a `ClientError` for a topic or a partition that is not there."""
+    """Raises a `ClientError` for a missing topic or partition."""
     await admin.client.topics(sorted({partition.topic for partition in partitions}))
     return {partition: admin.client.cluster.partition(partition).replicas for partition in partitions}
 
@@ -29,7 +29,7 @@ async def current_replicas(admin: Admin, partitions: Sequence[TopicPartition]) -
 async def begin(
     admin: Admin, targets: Targets, *, throttle: int | None = None, allow_replication_factor_change: bool = True
 ) -> dict[TopicPartition, ClientError]:
-    """Returns what was refused; the rest moves."""
+    """Submits the moves and returns those that were refused; the others proceed."""
     if throttle is not None:
         current = await current_replicas(admin, list(targets))
         await set_throttles(
@@ -49,11 +49,11 @@ async def begin(
 
 
 async def finish(admin: Admin, targets: Targets) -> list[ClientError]:
-    """Waits until nothing of this moves, removes throttles, elects the preferred leaders, and returns what is not where
-    it should be."""
+    """Waits until none of the moves is in progress, removes throttles, elects the preferred leaders, and returns the
+    partitions that are not where they should be."""
     await follow(admin, list(targets))
     await remove_throttles(admin, {partition.topic for partition in targets})
-    # Those that cannot lead yet will, when the cluster balances leaders by itself.
+    # Replicas that cannot lead yet become leaders when the cluster rebalances leadership by itself.
     await failures_of(admin.elect_leaders(list(targets)))
     await admin.client.refresh()
     current = await current_replicas(admin, list(targets))

@@ -14,14 +14,14 @@ from cordwood.client.errors import ClientError, UnsupportedByBroker
 @dataclass(frozen=True, slots=True)
 class ClusterState:
     racks: Mapping[int, str | None]
-    """Of all brokers that are registered."""
+    """Racks of all registered brokers."""
     fenced: frozenset[int]
     assignment: Mapping[TopicPartition, tuple[int, ...]]
-    """Of all topics; where a partition moves, its replicas once it has arrived."""
+    """All topics' replicas; for a partition that is being moved, the replicas that it will have."""
     sizes: Mapping[TopicPartition, int]
-    """In bytes, as far as brokers tell."""
+    """Bytes by replica, as far as brokers report them."""
     usable_bytes: Mapping[int, int]
-    """Free space in the log directories of a broker; missing where it does not tell."""
+    """Free space in the log directories of each broker; missing for brokers that do not report it."""
 
     def bytes_of(self, moves: Iterable[Move]) -> int:
         return sum(self.bytes_copied(move) for move in moves)
@@ -33,7 +33,7 @@ class ClusterState:
         return sum(self.sizes.get(move.partition, 0) for move in moves if broker in move.added)
 
     def without_room(self, moves: Collection[Move]) -> list[str]:
-        """Brokers whose disks cannot take what would be moved there."""
+        """Returns the brokers whose disks cannot hold the replicas to be moved there."""
         return [
             f"broker {broker} would get {needed:,} bytes and has {self.usable_bytes[broker]:,} free"
             for broker in sorted({broker for move in moves for broker in move.added})
@@ -45,7 +45,7 @@ async def cluster_state(admin: Admin) -> ClusterState:
     try:
         cluster = await admin.describe_cluster(include_fenced=True)
     except UnsupportedByBroker:
-        # Brokers before 4.0 leave out those that are fenced.
+        # Brokers before 4.0 leave out fenced ones.
         cluster = await admin.describe_cluster()
     topics = await admin.list_topics(internal=True)
     assignment = {
@@ -72,11 +72,11 @@ async def cluster_state(admin: Admin) -> ClusterState:
 async def live_log_dirs(
     admin: Admin, partitions: Collection[TopicPartition] | None = None
 ) -> dict[int, Mapping[str, LogDir]]:
-    """Of brokers that answer."""
+    """Returns the log directories of the brokers that respond."""
     try:
         told = await settled(admin.describe_log_dirs(None, partitions))
     except ClientError:
-        # Sizes are for people; nothing fails for want of them.
+        # Sizes are only shown; nothing fails without them.
         return {}
     return {broker: dirs for broker, dirs in told.items() if isinstance(dirs, Mapping)}
 

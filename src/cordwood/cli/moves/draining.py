@@ -15,13 +15,13 @@ from cordwood.client.errors import ClientError
 async def drain_plan(
     admin: Admin, drained: Collection[int], targets: Collection[int], state: ClusterState
 ) -> list[Move]:
-    """Raises `Impossible`, also for what would not end: no replica to copy from, no room on disks."""
+    """Raises `Impossible`, also if the drain could never finish: no replica to copy from, no room on disks."""
     affected = {
         partition: replicas for partition, replicas in state.assignment.items() if not set(replicas).isdisjoint(drained)
     }
     others = {partition: replicas for partition, replicas in state.assignment.items() if partition not in affected}
     taking = {broker: state.racks[broker] for broker in sorted(targets)}
-    # Only the drained brokers are emptied: others keep what they have, also if they are down.
+    # Empty only the drained brokers; others keep their replicas, even if they are down.
     keeping = {broker: rack for broker, rack in state.racks.items() if broker not in drained and broker not in taking}
     moves = plan_moves(affected, Wish(taking, keeping), others)
     await admin.client.topics(sorted({move.partition.topic for move in moves}))
@@ -40,8 +40,8 @@ async def drain_plan(
 async def drain(
     admin: Admin, drained: Collection[int], targets: Collection[int], throttle: int | None
 ) -> list[ClientError]:
-    """Until the brokers have no replica, or something does not move, which it returns. Topics that are created
-    meanwhile may get replicas there: they are moved in a next round."""
+    """Moves replicas until the brokers have none, or returns the moves that failed. Replicas of topics that are created
+    meanwhile are moved in another round."""
     while True:
         state = await cluster_state(admin)
         moves = await drain_plan(admin, drained, targets, state)
@@ -57,7 +57,8 @@ async def drain(
 
 
 async def _move_leaders(admin: Admin, drained: Collection[int], moves: Sequence[Move]) -> None:
-    """Has in-sync replicas that stay lead. Clients leave the brokers at once, also where copying takes hours."""
+    """Moves leadership to in-sync replicas that stay, so that clients leave the brokers at once even if copying takes
+    hours."""
     topics = await admin.client.topics(sorted({move.partition.topic for move in moves}))
     reordered: dict[TopicPartition, Sequence[int]] = {}
     for move in moves:

@@ -1,4 +1,4 @@
-"""The progress of moves, and waiting for their end."""
+"""Follows the progress of moves until their end."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -11,13 +11,13 @@ from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.partitions import PartitionReassignment
 from cordwood.client.cluster import TopicPartition
 
-# How often moves are looked after: each time every broker is asked for sizes.
+# Poll interval; each poll asks every broker for sizes.
 _POLL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """Bytes that new replicas have, and will have."""
+    """Bytes copied to new replicas, and bytes in total."""
 
     done: int
     total: int
@@ -28,7 +28,7 @@ class Copied:
 
 
 async def measure(admin: Admin, moves: Mapping[TopicPartition, PartitionReassignment]) -> dict[TopicPartition, Copied]:
-    """As far as brokers tell their sizes."""
+    """Sums the sizes that brokers report."""
     sizes: dict[TopicPartition, dict[int, int]] = {}
     for broker, dirs in (await live_log_dirs(admin, list(moves)) if moves else {}).items():
         for log_dir in dirs.values():
@@ -46,11 +46,11 @@ async def measure(admin: Admin, moves: Mapping[TopicPartition, PartitionReassign
 
 
 async def follow(admin: Admin, partitions: Collection[TopicPartition]) -> None:
-    """Returns once none of these partitions moves; with a progress bar of bytes on a terminal."""
+    """Returns when none of these partitions is being moved; shows a progress bar in bytes on a terminal."""
     known: dict[TopicPartition, Copied] = {}
     moves = await admin.list_partition_reassignments(partitions)
     known.update(await measure(admin, moves))
-    # Its total is known from the first look on; it grows with what is written meanwhile.
+    # The total is known after the first poll, and grows with what is written meanwhile.
     total = sum(copied.total for copied in known.values())
     with progress("moving", max(total, 1), wanted=True, unit=f"of {len(partitions):,} partitions") as update:
         try:

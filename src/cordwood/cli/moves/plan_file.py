@@ -35,7 +35,7 @@ def write_plan(file: Path, targets: Mapping[TopicPartition, Sequence[int]]) -> N
 
 
 def read_plan(file: Path) -> dict[TopicPartition, Sequence[int]]:
-    """Ends the command where the file is none."""
+    """Reads a plan; ends the command if the file is not a plan."""
     try:
         told = json.loads(file.read_text())
         partitions = told["partitions"]

@@ -1,4 +1,4 @@
-"""A plan for people: each move, and what it makes of the brokers."""
+"""Prints a plan: each move, and the resulting load of the brokers."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -22,7 +22,7 @@ Replicas = tuple[int, ...]
 
 
 class Impossible(Exception):
-    """No plan does what was asked for; says why, and what would help."""
+    """No plan fulfils the wish; the message says why, and what would help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +58,14 @@ def plan_moves(
     wish: Wish,
     elsewhere: Mapping[TopicPartition, Sequence[int]] | None = None,
 ) -> list[Move]:
-    """Moves of `assignment`'s partitions, sorted; `elsewhere` are the others, which only count for how full a broker
-    is. Raises `Impossible`."""
+    """Returns the moves of `assignment`'s partitions, sorted. `elsewhere` are the other partitions, which only count
+    towards the brokers' load. Raises `Impossible`."""
     planner = _Planner(assignment, wish, elsewhere or {})
     planner.check()
     for partition in assignment:
         planner.replace_forbidden(partition)
         planner.resize(partition)
-    # Another place for a replica that is new anyway costs nothing.
+    # Placing a new replica elsewhere costs no extra copy.
     planner.even_out(only_new=True)
     if wish.balance:
         for partition in assignment:
@@ -85,13 +85,13 @@ class _Planner:
     wish: Wish
     elsewhere: Mapping[TopicPartition, Sequence[int]]
     replicas: dict[TopicPartition, list[int]] = field(init=False)
-    # Replicas of each broker, and of each topic and broker.
+    # Number of replicas by broker, and by topic and broker.
     load: Counter[int] = field(init=False)
     topic_load: Counter[tuple[str, int]] = field(init=False)
     other_load: Counter[int] = field(init=False)
-    # By broker and topic, for the search of what could leave a broker.
+    # Partitions by broker and topic, to find candidates that could leave a broker.
     held: dict[int, dict[str, set[TopicPartition]]] = field(init=False)
-    # What has to be copied in any case moves, and nothing else.
+    # Move only what has to be copied anyway.
     only_new: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
@@ -118,7 +118,7 @@ class _Planner:
                     f"(cordwood reassign plan {partition.topic} --replication-factor {len(allowed)})"
                 )
 
-    # Steps
+    # Steps of a plan
 
     def replace_forbidden(self, partition: TopicPartition) -> None:
         for broker in list(self.replicas[partition]):
@@ -129,7 +129,8 @@ class _Planner:
         replicas = self.replicas[partition]
         wanted = self.wish.replication_factor or len(self.before[partition])
         while len(replicas) > wanted:
-            # The preferred leader stays; of the others, one that shares a rack, or else has the most.
+            # The preferred leader stays. Of the others, drop one that shares a rack, else the one on the fullest
+            # broker.
             broker = max(
                 replicas[1:],
                 key=lambda each: (self._shares_rack(each, replicas), self.load[each], self.other_load[each], each),
@@ -160,7 +161,8 @@ class _Planner:
             pass
 
     def _move_one(self) -> bool:
-        """One replica from a broker to one that has at least two fewer: each such move brings the end nearer."""
+        """Moves a replica to a broker with at least two fewer. Each such move lowers the imbalance, so the search
+        ends."""
         ordered = sorted(self.wish.brokers, key=lambda broker: (self._weight(broker), self.other_load[broker], broker))
         for source in reversed(ordered):
             for target in ordered:
@@ -173,7 +175,7 @@ class _Planner:
         return self._even_out_a_topic()
 
     def _even_out_a_topic(self) -> bool:
-        """Between brokers that differ by one, the same for a single topic that is spread worse than it could be."""
+        """Does the same within a topic, between brokers whose totals differ by one."""
         for source in self.wish.brokers:
             for topic, partitions in self.held[source].items():
                 for target in self.wish.brokers:
@@ -187,7 +189,7 @@ class _Planner:
         return False
 
     def _movable(self, source: int, target: int) -> TopicPartition | None:
-        """Of the topics, first that which is spread worst; of its partitions, first one that is not led here."""
+        """Yields candidates: topics with the worst spread first, and partitions that are not led here first."""
         topics = sorted(
             self.held[source],
             key=lambda topic: (self.topic_load[topic, target] - self.topic_load[topic, source], topic),
@@ -212,7 +214,7 @@ class _Planner:
         return rack is None or rack not in others or self._rack(source) in others
 
     def spread_leaders(self, *, everywhere: bool) -> None:
-        """Swaps the first replica with another of the same partition while that evens out who is preferred."""
+        """Swaps the first replica with another of the partition while that evens out preferred leaders."""
         leaders = Counter(replicas[0] for replicas in self.replicas.values())
         leaders.update(brokers[0] for brokers in self.elsewhere.values() if brokers)
         changed = [
@@ -233,10 +235,10 @@ class _Planner:
                     replicas[0], replicas[at] = best, replicas[0]
                     has_changed = True
 
-    # Within
+    # Helpers
 
     def _weight(self, broker: int) -> int:
-        """The topics that are chosen are evened out among themselves; a new replica goes where least is in all."""
+        """Weighs brokers by the chosen topics first; new replicas go to the broker with the lowest total."""
         return self.load[broker] + (self.other_load[broker] if self.only_new else 0)
 
     def _drop_or_replace(self, partition: TopicPartition, broker: int) -> None:

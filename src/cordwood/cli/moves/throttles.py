@@ -1,5 +1,5 @@
-"""Replication throttles during moves, set where kafka-reassign-partitions sets them: the rates of the brokers, and for
-each topic which replicas count."""
+"""Replication throttles during moves, set where kafka-reassign-partitions sets them: rates on brokers, and lists of
+throttled replicas on topics."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -16,7 +16,7 @@ _SIZE_UNITS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
 
 def parse_rate(text: str) -> int:
-    """Bytes a second: 50000000, 50M. Raises `ValueError`."""
+    """Parses bytes per second: 50000000, 50M. Raises `ValueError`."""
     number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
     if not (number.isascii() and number.isdecimal()) or unit not in _SIZE_UNITS or not int(number):
         raise ValueError(f"{text!r} is not a number of bytes a second, such as 50000000 or 50M")
@@ -24,7 +24,7 @@ def parse_rate(text: str) -> int:
 
 
 async def set_throttles(admin: Admin, moves: Mapping[TopicPartition, PartitionReassignment], rate: int) -> None:
-    """For these moves and those that are under way already: a topic's list of replicas is replaced."""
+    """Throttles these moves and those already in progress: a topic's list of replicas is replaced."""
     under_way = await admin.list_partition_reassignments()
     everything = {**under_way, **moves}
     topics = {partition.topic for partition in moves}
@@ -35,7 +35,7 @@ async def set_throttles(admin: Admin, moves: Mapping[TopicPartition, PartitionRe
             for broker in move.replicas:
                 listed = followers if broker in move.adding_replicas else leaders
                 listed[partition.topic].append(f"{partition.partition}:{broker}")
-    # One that is down can be told nothing, and copies nothing either.
+    # Brokers that are down cannot be configured, and copy nothing either.
     live = {broker.id for broker in (await admin.describe_cluster()).brokers}
     brokers = sorted({broker for move in moves.values() for broker in move.replicas} & live)
     changes: dict[ConfigResource, Sequence[ConfigChange]] = {
@@ -53,8 +53,8 @@ async def set_throttles(admin: Admin, moves: Mapping[TopicPartition, PartitionRe
 
 
 async def remove_throttles(admin: Admin, topics: Collection[str] | None = None) -> list[ConfigResource]:
-    """From topics (all without) none of whose partitions moves any more, and from all brokers once nothing moves; tells
-    which."""
+    """Removes throttles from topics without moves in progress (from all of them by default), and from all brokers once
+    nothing moves. Returns the changed resources."""
     moving = {partition.topic for partition in await admin.list_partition_reassignments()}
     present = await admin.list_topics(internal=True)
     chosen = [name for name in present if name not in moving and (topics is None or name in topics)]
@@ -72,7 +72,7 @@ async def remove_throttles(admin: Admin, topics: Collection[str] | None = None) 
 async def throttled(
     admin: Admin, topics: Collection[str], *, with_brokers: bool = True
 ) -> dict[ConfigResource, list[str]]:
-    """Where throttles are set dynamically, and under which names."""
+    """Returns the resources with dynamic throttles, and the setting names."""
     resources = [ConfigResource(ConfigResourceType.TOPIC, topic) for topic in topics]
     if with_brokers:
         cluster = await admin.describe_cluster()

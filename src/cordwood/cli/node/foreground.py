@@ -1,4 +1,4 @@
-"""A node in the foreground, until it is asked to stop: what `cordwood up` does."""
+"""Runs a node in the foreground until SIGINT or SIGTERM, for `cordwood up`."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# Variables that are the command line's and no broker's.
+# Variables of the command line, not of the broker.
 _OTHER_VARIABLES = ("CORDWOOD_BOOTSTRAP", "CORDWOOD_CLIENT_CONFIG", "CORDWOOD_PROFILE")
-# Where a cluster of several nodes lies, whose folder cannot be that of one node.
+# The directory of a local cluster cannot be a single node's directory.
 DEFAULT_CLUSTER_DATA = "cordwood-cluster"
 _PORTS = range(1 << 16)
 _FIRST_UNPRIVILEGED_PORT = 1024
@@ -60,7 +60,7 @@ class LogFormat(Enum):
 
 
 class NodeOptions(NamedTuple):
-    """The options of `cordwood up`, by their names; there they are explained."""
+    """The options of `cordwood up`, which are explained there."""
 
     port: int | None = None
     host: str = DEFAULT_HOST
@@ -80,7 +80,7 @@ class NodeOptions(NamedTuple):
 
 
 def run_node(options: NodeOptions) -> int:
-    """The process's exit code; raises `SystemExit` where a node cannot be started."""
+    """Returns the exit code; raises `SystemExit` if the node cannot be started."""
     set_up_logging(options.log_format, options.log_level)
     _check_options(options)
     if options.brokers is not None or options.controllers is not None:
@@ -204,7 +204,7 @@ def _read_config(
 
 
 def said_layers(file: Path | None, assignments: Sequence[str]) -> list[Layer]:
-    """Where a node's settings are said: the file, the environment, `--set`. Raises `ConfigError`."""
+    """Returns the sources of a node's settings: the file, the environment, `--set`. Raises `ConfigError`."""
     layers = []
     if file is not None:
         try:
@@ -234,13 +234,13 @@ def data_directory(data: str | None, ephemeral: bool) -> Iterator[str | None]:
 
 
 def _tell_what_does_nothing(layers: list[Layer]) -> None:
-    """Nothing is silently ignored: a key that was set and has no effect here is named."""
+    """Logs each key that was set and has no effect here, so that nothing is ignored silently."""
     for name in dict.fromkeys(name for layer in layers for name in layer.settings):
         if definition_of(name) is None:
             continue
         base = base_of(name)
         rule = effect_on_broker(base or name)
-        # A key that is refused got here with Kafka's default.
+        # A key that would be refused otherwise has Kafka's default here.
         if rule.effect in (Effect.LATER, Effect.NEVER):
             why = "yet" if rule.effect is Effect.LATER else f"here: {rule.note}"
             _log.warning("%s is set and has no effect %s", name, why)
@@ -271,7 +271,7 @@ async def _serve(
         listeners.append(f"{scheme}://{Address(host, registry_port)}")
     try:
         if listeners:
-            # Imported only where it is wanted, as HTTP is for metrics.
+            # Imported only if enabled, like HTTP for metrics.
             from cordwood.cli.node.registry import serve_registry
         for listener in listeners:
             registries.append(await serve_registry(network, clock, node, listener))  # noqa: PERF401
@@ -280,7 +280,7 @@ async def _serve(
             await registry.stop()
         await node.stop()
         raise
-    # What is here now stays: the collector need not look through it again and again while requests wait.
+    # Everything imported so far stays for good: freeze it, so that the collector does not scan it again and again.
     gc.collect()
     gc.freeze()
     loop = asyncio.get_running_loop()
@@ -304,12 +304,12 @@ def announce(told: str) -> None:
     try:
         print(f"Cordwood {__version__} is ready: {told}", flush=True)
     except OutputClosed:
-        # A node that was started without a standard output has no reader for this line.
+        # A node that was started without standard output has no reader for this line.
         discard_output()
 
 
 async def serve_metrics(network: SocketNetwork, clock: SystemClock, host: str, port: int) -> MetricsServer:
-    # HTTP is imported only where it is wanted: a node without metrics starts quicker and stays smaller.
+    # Imported only if enabled: without metrics a node starts faster and stays smaller.
     from cordwood.console.metrics_server import MetricsServer
 
     try:
@@ -319,7 +319,7 @@ async def serve_metrics(network: SocketNetwork, clock: SystemClock, host: str, p
 
 
 def set_up_logging(log_format: LogFormat, level: str, node: str | None = None) -> None:
-    """`node` is in every line, where several nodes write to one stream."""
+    """Configures logging. `node` is added to every line, for several nodes that write to one stream."""
     number = logging.getLevelNamesMapping().get(level.upper())
     if number is None:
         give_up(f"--log-level {level}: allowed are DEBUG, INFO, WARNING, ERROR")

@@ -29,7 +29,7 @@ def format_directories(
         str, typer.Option("--cluster-id", "-t", metavar="ID", help="The cluster's id, the same for all of its nodes.")
     ],
     standalone: Annotated[
-        bool, typer.Option("--standalone", "-s", help="This node is the only controller that the cluster begins with.")
+        bool, typer.Option("--standalone", "-s", help="This node is the only initial controller.")
     ] = False,
     initial_controllers: Annotated[
         str | None,
@@ -37,21 +37,21 @@ def format_directories(
             "--initial-controllers",
             "-I",
             metavar="ID@HOST:PORT:DIRECTORY-ID,...",
-            help="The controllers that the cluster begins with; give all nodes the same.",
+            help="The initial controllers; give all nodes the same.",
         ),
     ] = None,
     no_initial_controllers: Annotated[
         bool,
-        typer.Option("--no-initial-controllers", "-N", help="The node joins a cluster, whose controllers know it all."),
+        typer.Option("--no-initial-controllers", "-N", help="The node joins an existing cluster, or is a broker only."),
     ] = False,
     feature: Annotated[
         list[str] | None,
-        typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="A feature's first level; may be repeated."),
+        typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="The initial level of a feature; may be repeated."),
     ] = None,
     release_version: Annotated[
         str | None,
         typer.Option(
-            "--release-version", "-r", metavar="VERSION", help="The release whose features the cluster begins with."
+            "--release-version", "-r", metavar="VERSION", help="The release that determines the initial features."
         ),
     ] = None,
     ignore_formatted: Annotated[
@@ -109,7 +109,7 @@ def format_directories(
 
 
 def random_uuid(as_json: AsJson = False) -> None:
-    """Print a random id, for a new cluster or for a controller's directory."""
+    """Print a random id for a new cluster or for a controller's directory."""
     text = uuid_text(new_uuid(SeededRandom()))
     if as_json:
         print_json({"id": text})
@@ -118,7 +118,7 @@ def random_uuid(as_json: AsJson = False) -> None:
 
 
 def _say_nothing(_line: str) -> None:
-    """For output that a program reads."""
+    """Suppresses messages, for output that a program reads."""
 
 
 def _level(entry: str) -> tuple[str, int]:

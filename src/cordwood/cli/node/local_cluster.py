@@ -1,4 +1,4 @@
-"""Several nodes in the foreground, until they are asked to stop: what `cordwood up --brokers 3` does."""
+"""Runs several nodes in the foreground until SIGINT or SIGTERM, for `cordwood up --brokers 3`."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _HIGHEST_PORT = (1 << 16) - 1
 
 
 def run_cluster(options: NodeOptions) -> int:
-    """The process's exit code; raises `SystemExit` where the cluster cannot be started."""
+    """Returns the exit code; raises `SystemExit` if the cluster cannot be started."""
     layout = _layout(options)
     try:
-        # Before any process is there.
+        # Check before any process is started.
         said_layers(None, options.set)
     except ConfigError as error:
         give_up(str(error))
@@ -98,7 +98,7 @@ def _layout(options: NodeOptions) -> Layout:
 
 
 def _run_member(options: NodeOptions, folder: ClusterFolder, number: int, report: Report, supervisor: int) -> int:
-    """In the process of the node."""
+    """The entry point of a node's process."""
     member = folder.members[number]
     set_up_logging(options.log_format, options.log_level, node=_name(member))
     layers = [*folder.layers(member), *said_layers(None, options.set)]

@@ -1,4 +1,4 @@
-"""Formats of a node's log lines: for people, or one JSON object each for machines."""
+"""Formats a node's log lines: text for people, or a JSON object per line for machines."""
 
 from __future__ import annotations
 

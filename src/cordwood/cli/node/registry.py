@@ -1,4 +1,4 @@
-"""A schema registry beside a node: `cordwood.registry.*` of its configuration, and how it reaches the cluster."""
+"""A schema registry beside a node: its `cordwood.registry.*` settings, and its connection to the cluster."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def registry_settings(node: Node) -> RegistrySettings:
 
 
 def _as_the_node(node: Node) -> ClientSettings:
-    """Reaches the cluster over the listener that brokers use among themselves, with the certificate that the node shows
-    to other brokers: so the registry may what the node may, whatever other listeners ask of clients."""
+    """Connects through the inter-broker listener with the certificate that the node presents to other brokers, so that
+    the registry has the node's permissions whatever other listeners demand of clients."""
     name = node.config.listeners.inter_broker
     tls, address = client_tls(node.config, name), node.addresses[name]
 

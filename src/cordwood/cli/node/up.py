@@ -1,4 +1,4 @@
-"""`cordwood up`, as typer knows it."""
+"""The typer command `cordwood up`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def up(
     ] = None,
     registry_url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Where the registries of other nodes reach this one's.", show_default=False),
+        typer.Option(metavar="URL", help="URL at which other nodes' registries reach this one.", show_default=False),
     ] = None,
     allow_strays: Annotated[
         bool,
@@ -78,15 +78,15 @@ def up(
 ) -> None:
     """Start a node that Kafka's clients can use, until Ctrl-C or SIGTERM.
 
-    Settings come from --config, then variables CORDWOOD_..., then --set and the options: the later wins. With
-    CORDWOOD_LOG_RETENTION_HOURS=24 in the environment, log.retention.hours is 24.
+    Settings come from --config, then variables CORDWOOD_..., then --set and the options: later ones take precedence.
+    With CORDWOOD_LOG_RETENTION_HOURS=24 in the environment, log.retention.hours is 24.
 
-    With a --config that names other controllers, or one of the two roles, it is a node of a cluster: it has Kafka's
-    defaults, and its directories have to be formatted first (cordwood format).
+    With a --config that names other controllers, or one of the two roles, the node joins a cluster: it uses Kafka's
+    defaults, and its directories must be formatted first (cordwood format).
 
-    With --brokers it is a whole cluster: ports from --port on (controllers 100 above), a rack for each broker, topics
-    with three replicas, of which two have to be in sync (fewer where there are fewer brokers). A node that dies is
-    started again. The same command on the same --data (or cordwood-cluster) goes on with the same cluster.
+    With --brokers it starts a whole cluster: ports from --port on (controllers 100 above), a rack for each broker,
+    topics with three replicas, of which two must be in sync (fewer if there are fewer brokers). A node that dies is
+    restarted. The same command on the same --data (or cordwood-cluster) continues the same cluster.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""`cordwood consume`: topics' records, to their end or following them."""
+"""`cordwood consume`: prints records of topics, to their end or following them."""
 
 from typing import Annotated
 
@@ -55,7 +55,7 @@ def consume(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Keep reading new records; implied by --from latest.")
     ] = False,
-    count: Annotated[int | None, typer.Option("--count", "-n", min=0, help="Stop after so many records.")] = None,
+    count: Annotated[int | None, typer.Option("--count", "-n", min=0, help="Stop after this many records.")] = None,
     partitions: Annotated[
         list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this partition; may be repeated.")
     ] = None,
@@ -100,7 +100,7 @@ def consume(
         str | None, typer.Option(metavar="USER:PASSWORD", help="For a registry with basic authentication.")
     ] = None,
 ) -> None:
-    """Print topics' records, as cat does, or as tail -f does with --follow. Ctrl-C ends it."""
+    """Print the records of topics, like cat, or like tail -f with --follow. Ctrl-C ends it."""
     consume_records(
         access,
         ConsumeOptions(

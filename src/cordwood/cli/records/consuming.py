@@ -1,5 +1,4 @@
-"""`cordwood consume` at work: topics' records, to their end or following them. Without typer; consume.py explains the
-options."""
+"""The implementation of `cordwood consume`, without typer; consume.py explains the options."""
 
 import asyncio
 import sys
@@ -35,23 +34,23 @@ from cordwood.wire.record_text import RecordText
 
 T = TypeVar("T")
 
-# For fewer records than this, fetches are small.
+# Below this many records, fetches are small.
 _FEW = 1000
 _FEW_BYTES = 64 * 1024
 _TO_ITS_END = ("latest", "end")
 
 
 class ConsumeOptions(NamedTuple):
-    """The arguments of `cordwood consume`, by the names that consume.py gives them."""
+    """The arguments of `cordwood consume`, named as in consume.py."""
 
     topics: Sequence[str]
-    """Names, and patterns as shells have them."""
+    """Names and shell patterns."""
     start: Sequence[str] = ()
     until: Sequence[str] = ()
     follow: bool = False
     record_count: int | None = None
     partitions: Sequence[int] = ()
-    """Empty: all."""
+    """Empty means all."""
     group: str | None = None
     keys: bool = False
     key_separator: str = r"\t"
@@ -89,10 +88,10 @@ SPELLING = Spelling(
 
 
 def consume_records(access: Access, options: ConsumeOptions) -> None:
-    """Raises `BadOption` before anything is done, or `SystemExit`."""
+    """Runs the command. Raises `BadOption` before anything is done, or `SystemExit`."""
     text = RecordText(_layout(options), options.null.encode())
     _check(options)
-    # From the end on there is nothing to read but what is written later.
+    # Starting at the end without following would print nothing.
     from_end = bool(options.start) and all(spot in _TO_ITS_END for spot in options.start)
     options = options._replace(follow=options.follow or (not options.until and from_end))
     if options.group is not None:
@@ -106,7 +105,7 @@ async def _consume(access: Access, options: ConsumeOptions, text: RecordText) ->
     async with await Client.connect(settings.bootstrap_servers, settings, network=SocketNetwork()) as client:
         starts, ends = await _bounds(client, options, settings)
     total = None if ends is None else sum(max(0, ends[partition] - starts[partition]) for partition in starts)
-    # Where records go to the terminal, they are progress enough.
+    # Records printed to the terminal are progress enough.
     wanted = not options.quiet and not options.follow and options.record_count is None and not sys.stdout.isatty()
     with progress(" ".join(options.topics), total, wanted=wanted) as update:
         await _print_partitions(settings, options, starts, ends, text, update)
@@ -148,7 +147,7 @@ def _check(options: ConsumeOptions) -> None:
 
 def _settings(access: Access, options: ConsumeOptions, **own: Any) -> ConsumerSettings:
     if (options.record_count or _FEW) < _FEW:
-        # No need for a broker to send many.
+        # Don't have brokers send many records.
         own["max_partition_fetch_bytes"] = _FEW_BYTES
     if options.read_committed:
         own["isolation_level"] = "read_committed"
@@ -159,7 +158,7 @@ def _settings(access: Access, options: ConsumeOptions, **own: Any) -> ConsumerSe
 async def _bounds(
     client: Client, options: ConsumeOptions, settings: ConsumerSettings
 ) -> tuple[Offsets, Offsets | None]:
-    """Where to begin, and where to stop, if anywhere."""
+    """Returns the start offsets and, if there are any, the end offsets."""
     topics = await _chosen_topics(client, options.topics)
     partitions = [partition for topic in topics for partition in _chosen(topic, options.partitions)]
     first = _spots(partitions, options.start, Earliest())
@@ -221,7 +220,7 @@ def _warn_of_gap(partition: TopicPartition, position: int, start: int) -> None:
 
 
 async def _chosen_topics(client: Client, patterns: Sequence[str]) -> list[Topic]:
-    """Those that are named, and those that match. Raises `NoSuchTopic`."""
+    """Returns the named and the matching topics. Raises `NoSuchTopic`."""
     names = [pattern for pattern in patterns if not is_pattern(pattern)]
     try:
         named = await client.topics(names)

@@ -1,4 +1,4 @@
-"""`cordwood consume --group`: reading topics as a member of a group, which remembers how far it has come."""
+"""`cordwood consume --group`: reads topics as a member of a group and commits its position."""
 
 import re
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.wire.record_text import RecordText
 
-# Without records for so long, it is looked whether there can be any.
+# After this long without records, check whether the end is reached.
 _QUIET_MS = 200
 
 
 async def print_as_member(
     topics: Sequence[str], settings: ConsumerSettings, text: RecordText, *, count: int | None, follow: bool
 ) -> None:
-    """Printed records are committed with the next poll, and at the end, however it comes."""
+    """Prints records and commits them with the next poll, and at the end, even on errors."""
     async with Consumer(settings=settings, network=SocketNetwork()) as consumer:
         if any(map(is_pattern, topics)):
             consumer.subscribe(pattern=re.compile("|".join(map(translate, topics))))
@@ -34,7 +34,7 @@ async def print_as_member(
             try:
                 print_bytes(text.take())
             except BaseException:
-                # Nobody has seen them: they are not to be committed.
+                # These were not printed, so they must not be committed.
                 consumer.seek(rendered.partition, rendered.first_offset)
                 raise
             if left is not None:
@@ -42,7 +42,7 @@ async def print_as_member(
 
 
 async def _is_at_its_end(consumer: Consumer) -> bool:
-    """Returns whether it has read everything in its assigned partitions; a member without any waits for some."""
+    """True if everything in the assigned partitions is read; a member without any waits."""
     assigned = consumer.assignment()
     if not assigned:
         return False

@@ -13,23 +13,23 @@ LineParser = Callable[[bytes], ParsedRecord]
 
 
 class BadLine(Exception):
-    """The text says what is wrong."""
+    """A line is invalid; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineOptions:
     key_separator: bytes | None = None
     key: bytes | None = None
-    """The same for all lines."""
+    """The key of every record."""
     headers: Sequence[tuple[str, bytes | None]] = ()
-    """Those of every record."""
+    """The headers of every record."""
     partition: int | None = None
     null: bytes | None = None
-    """A key or value that is exactly this is null."""
+    """A key or value equal to this becomes null."""
 
 
 def record_columns(options: LineOptions, lines: LineColumns, timestamp_ms: int) -> RecordInput:
-    """A record for each line, without an object for each."""
+    """Parses lines into columns, without an object per record."""
     count = lines.count
     keys = lines.keys
     if keys is None and options.key is not None and options.key != options.null:
@@ -43,7 +43,7 @@ def record_columns(options: LineOptions, lines: LineColumns, timestamp_ms: int) 
 
 
 def _binary_input(values: Sequence[bytes], repeated: int | None = None) -> BinaryInput:
-    """A column of these; `repeated` is how often the one value stands in it."""
+    """Builds a column of these; a single value is repeated `repeated` times."""
     ends = [0]
     for value in values:
         ends.append(ends[-1] + len(value))
@@ -53,7 +53,7 @@ def _binary_input(values: Sequence[bytes], repeated: int | None = None) -> Binar
 
 
 def json_parser(options: LineOptions, *, repartition: bool) -> LineParser:
-    """Options apply to fields that a line does not set; with `repartition`, its partition is ignored."""
+    """The options apply to fields that a line does not set; with `repartition` the line's partition is ignored."""
 
     def parse(line: bytes) -> ParsedRecord:
         try:

@@ -1,4 +1,4 @@
-"""Lines on their way to a topic: `cordwood produce` reads them, this has the producer send them."""
+"""Sends the lines of `cordwood produce` through the producer."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -16,13 +16,13 @@ from cordwood.wire.line_input import LineColumns
 
 
 class LineSending(ABC):
-    """Ends with the first record that is not delivered: every call raises why, then."""
+    """Stops at the first record that is not delivered: every later call raises its error."""
 
     def __init__(self, producer: Producer, topic: Topic, delimiter: bytes, timeout_s: float) -> None:
         self.line_number = 0
-        """Of the line that was read last."""
+        """The number of the line that was read last."""
         self.delivered = 0
-        """Records that were acknowledged (with acks=0: sent)."""
+        """Number of acknowledged records (with acks=0: sent)."""
         self.is_settled = False
         """True if `delivered` is exact: nothing is in flight, and nothing failed. Otherwise more may have been
         delivered."""
@@ -34,14 +34,14 @@ class LineSending(ABC):
         self._delimiter = delimiter
         self._timeout_s = timeout_s
         self._blocks = LineBlocks(delimiter)
-        # Records that the producer has, and whether a call was cancelled that may have given it more.
+        # Records handed to the producer, and whether a cancelled call may have handed over more.
         self._taken = 0
         self._is_cut_short = False
         self._failed: asyncio.Future[ClientError] = asyncio.get_running_loop().create_future()
 
     async def feed(self, chunk: bytes) -> None:
-        """Sends the lines that end in this chunk, as there is room for them. Raises `BadSetting` for a line that cannot
-        be sent; those before it are."""
+        """Sends the lines that end in this chunk, waiting for room. Raises `BadSetting` for an invalid line; the lines
+        before it are sent."""
         try:
             text = self._blocks.feed(chunk)
         except LineTooLong as error:
@@ -51,28 +51,28 @@ class LineSending(ABC):
         self._raise_failure()
 
     async def end_file(self) -> None:
-        """A last line needs no delimiter."""
+        """Sends the last line, which needs no delimiter."""
         text = self._blocks.end()
         if text:
             await self._send(text, is_last=True)
         self._raise_failure()
 
     async def flush(self) -> None:
-        """Returns when all that was taken is delivered."""
+        """Returns when all records are delivered."""
         flushing = asyncio.get_running_loop().create_task(self._producer.flush())
         try:
             waited: list[asyncio.Future[Any]] = [flushing, self._failed]
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             self._raise_failure()
             await flushing
-            # A call that was cut short by a bad line has no delivery to hear of.
+            # A call that an invalid line cut short has no delivery to wait for.
             self.delivered, self.is_settled = self._taken, not self._is_cut_short
         finally:
             flushing.cancel()
 
     @abstractmethod
     async def _send(self, text: bytes, *, is_last: bool) -> int:
-        """Sends the whole lines of a text; where the rest of it begins. With `is_last`, the rest is a line, too."""
+        """Sends the whole lines of a text and returns where the rest begins. With `is_last`, the rest is a line too."""
 
     def _follow(self, delivery: BulkDelivery) -> None:
         delivery.add_done_callback(self._hear)
@@ -89,7 +89,8 @@ class LineSending(ABC):
 
 
 class TextSending(LineSending):
-    """A line is a value, or a key and a value; whole blocks of lines become batches without an object for each."""
+    """Takes a line for a value, or for a key and a value. Whole blocks of lines become batches, without an object per
+    record."""
 
     def __init__(
         self,
@@ -123,7 +124,7 @@ class TextSending(LineSending):
 
 
 class JsonSending(LineSending):
-    """Each line says what its record is."""
+    """Parses each line as a record in JSON."""
 
     def __init__(self, producer: Producer, topic: Topic, delimiter: bytes, timeout_s: float, parse: LineParser) -> None:
         super().__init__(producer, topic, delimiter, timeout_s)

@@ -1,4 +1,4 @@
-"""Reading partitions from where to where, without a group: what `cordwood consume` prints."""
+"""Reads partitions between offsets, without a group, for `cordwood consume`."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -12,14 +12,14 @@ from cordwood.wire.record_text import RecordText
 Offsets = Mapping[TopicPartition, int]
 Moved = Callable[[TopicPartition, int, int], None]
 
-# Of markers and gaps behind the last record nobody is told: without records for so long, it is looked.
+# Consumers don't report markers and gaps after the last record: after this long without records, check the position.
 _QUIET_MS = 100
 
 
 class PartitionReading:
-    """With a consumer that has no `auto_offset_reset`. With `ends`, a partition is done when it is read up to its end.
+    """Needs a consumer without `auto_offset_reset`. With `ends`, a partition is done when it is read up to its end.
 
-    `moved` is told of a partition whose records were deleted before they were read, with the old and new offset.
+    Calls `moved` with the old and new offset if records were deleted before they were read.
     """
 
     def __init__(self, consumer: Consumer, starts: Offsets, ends: Offsets | None, moved: Moved) -> None:
@@ -32,13 +32,13 @@ class PartitionReading:
 
     @property
     def passed_offsets(self) -> int:
-        """Offsets passed so far on the way to the ends, over all partitions."""
+        """Offsets passed so far towards the ends, over all partitions."""
         return sum(self._passed.values())
 
     async def written(self, text: RecordText, most: int | None = None) -> AsyncGenerator[int, None]:
-        """Appends records to `text`, some of one partition each time, and tells how many; `most` of them in all.
+        """Appends records to `text`, each time of one partition, and yields their number; at most `most` in total.
 
-        Ends when every partition is done, which is never without ends.
+        Ends when every partition is done; without ends it never does.
         """
         if self._left:
             self._consumer.assign(self._left)
@@ -72,14 +72,15 @@ class PartitionReading:
             self._passed[partition] = position - self._starts[partition]
 
     def _is_empty_up_to(self, partition: TopicPartition, end: int) -> bool:
-        """The position passes markers, but not a gap that compaction leaves at the end of a log."""
+        """The position passes markers, but not a gap that compaction has left at the end of a log."""
         consumer = self._consumer
         is_committed = consumer.settings.isolation_level == "read_committed"
         readable_end = consumer.last_stable_offset(partition) if is_committed else consumer.highwater(partition)
         return readable_end is not None and readable_end >= end and consumer.lag(partition) == 0
 
     async def _move_to_start(self, error: OffsetOutOfRange) -> None:
-        """Retention deletes what nobody has read: go on with what is left. Past the end there is nothing left."""
+        """Continues at the log start if retention has deleted records before they were read. If that is past the end,
+        nothing is left."""
         starts = await self._consumer.beginning_offsets(list(error.offsets))
         for partition, position in error.offsets.items():
             if position is None or starts[partition] <= position:
@@ -89,10 +90,10 @@ class PartitionReading:
 
 
 async def read_later_partitions(consumer: Consumer, topics: Sequence[str]) -> None:
-    """Has a consumer read what its topics get later, from its start: new partitions, and where a pattern is among them,
-    new topics. Does not return.
+    """Adds new partitions of the topics, and new topics that match a pattern, to a consumer, from their start. Does not
+    return.
 
-    Looks every `metadata_max_age_ms`, as Kafka's consumers do.
+    Polls every `metadata_max_age_ms`, like Kafka's consumers.
     """
     while True:
         await asyncio.sleep(consumer.settings.metadata_max_age_ms / 1000)
@@ -104,7 +105,7 @@ async def read_later_partitions(consumer: Consumer, topics: Sequence[str]) -> No
                 TopicPartition(name, number) for name in set(names) for number in await consumer.partitions_for(name)
             }
         except ClientError:
-            # Whoever reads will meet it, too, and tell.
+            # The reader will run into the same error, and report it.
             continue
         read = consumer.assignment()
         if known - read:

@@ -1,4 +1,4 @@
-"""`cordwood produce`: lines, or JSON, to a topic."""
+"""`cordwood produce`: writes lines, or JSON, to a topic."""
 
 from typing import Annotated
 
@@ -63,7 +63,7 @@ def produce(
         typer.Option(
             "--acks",
             "-a",
-            help="Replicas that must have a record before it counts as written: none, the leader, all in sync.",
+            help="Replicas that must acknowledge a record: none, the leader, all in-sync ones.",
             show_default="all",
         ),
     ] = None,
@@ -90,10 +90,10 @@ def produce(
         str | None, typer.Option(metavar="USER:PASSWORD", help="For a registry with basic authentication.")
     ] = None,
     value_schema: Annotated[
-        str | None, typer.Option(metavar="FILE", help="With --registry: register this schema, and use it.")
+        str | None, typer.Option(metavar="FILE", help="With --registry: register and use this schema.")
     ] = None,
 ) -> None:
-    r"""Write records to a topic, one for each line. Ends with 0 when all of them are acknowledged."""
+    r"""Write records to a topic, one per line. Exits with 0 when all of them are acknowledged."""
     produce_lines(
         access,
         ProduceOptions(

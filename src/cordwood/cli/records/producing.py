@@ -1,4 +1,4 @@
-"""`cordwood produce` at work: lines, or JSON, to a topic. Without typer; produce.py explains the options."""
+"""The implementation of `cordwood produce`, without typer; produce.py explains the options."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -32,7 +32,7 @@ from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.wire.errors import ErrorCode
 
-# Whole chunks of input are at hand: no reason to send less at once than brokers take well.
+# Input arrives in whole chunks, so send batches as large as brokers handle well.
 _BATCH_BYTES = 512 * 1024
 _RECORD_OVERHEAD_BYTES = 64 * 1024
 
@@ -55,7 +55,7 @@ _ACKS = {Acks.NONE: 0, Acks.LEADER: 1, Acks.ALL: -1}
 
 
 class ProduceOptions(NamedTuple):
-    """The arguments of `cordwood produce`, by the names that produce.py gives them."""
+    """The arguments of `cordwood produce`, named as in produce.py."""
 
     topic: str
     files: Sequence[str] = ()
@@ -96,7 +96,7 @@ SPELLING = Spelling(
 
 
 def produce_lines(access: Access, options: ProduceOptions) -> None:
-    """Raises `BadOption` before anything is done, or `SystemExit`."""
+    """Runs the command. Raises `BadOption` before anything is done, or `SystemExit`."""
     constant = _line_options(options)
     delimiter = _text(options.delimiter, "--delimiter")
     if options.value_schema is not None and options.registry is None:
@@ -129,10 +129,10 @@ def produce_lines(access: Access, options: ProduceOptions) -> None:
                 try:
                     await _send_lines(sending, inputs, update)
                 finally:
-                    # What was read is sent, also when the line after it is bad.
+                    # Send everything that was read before an invalid line.
                     await sending.flush()
         finally:
-            # What is not delivered now is given up.
+            # Give up what is not delivered by now.
             await producer.close(0)
         if not options.quiet:
             note(f"{counted(sending.delivered, 'record')} to {topic.name}")
@@ -185,13 +185,13 @@ def _settings(access: Access, options: ProduceOptions) -> ProducerSettings:
     if options.compression is not None:
         asked["compression_type"] = options.compression.value
     timeout_ms = round((access.timeout_s or DEFAULT_TIMEOUT_S) * 1000)
-    # Records that are not delivered make room after that time, and tell why.
+    # Undelivered records time out after this and report why, which makes room.
     timeouts = {"delivery_timeout_ms": timeout_ms, "max_block_ms": 2 * timeout_ms}
     if access.timeout_s is not None:
         asked |= timeouts
     defaults = timeouts | {
         "batch_size": _BATCH_BYTES,
-        # How large a record may be is for the broker to say.
+        # The broker decides how large a record may be.
         "max_request_size": MAX_LINE_BYTES + _RECORD_OVERHEAD_BYTES,
         "buffer_memory": MAX_LINE_BYTES + _RECORD_OVERHEAD_BYTES,
     }

@@ -1,4 +1,4 @@
-"""From where to where `cordwood consume` reads: spots become offsets."""
+"""Resolves the spots of `--from` and `--until` to offsets."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -12,7 +12,7 @@ Offsets = dict[TopicPartition, int]
 
 
 class ListOffsets(Protocol):
-    """`Admin.list_offsets`, or what does the same with less."""
+    """`Admin.list_offsets`, or a cheaper equivalent."""
 
     async def __call__(
         self, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
@@ -27,7 +27,7 @@ async def resolve(
     *,
     read_committed: bool,
 ) -> Offsets:
-    """An offset for each spot. Raises `BadSetting` for one that the partition does not have."""
+    """Returns an offset for each spot. Raises `BadSetting` for one that the partition does not have."""
     times = {partition: spot.timestamp_ms for partition, spot in spots.items() if isinstance(spot, AtTime)}
     found = await list_offsets(times, read_committed=read_committed) if times else {}
     offsets = {}
@@ -42,7 +42,7 @@ async def resolve(
         elif isinstance(spot, BeforeEnd):
             offsets[partition] = max(start, end - spot.count)
         elif isinstance(spot, AtTime):
-            # No record of that time or later: what comes next will be.
+            # No record of that time or later yet: start with the next one.
             offset = found[partition].offset
             offsets[partition] = end if offset < 0 else offset
         else:
@@ -53,7 +53,7 @@ async def resolve(
 async def bounds(
     list_offsets: ListOffsets, partitions: list[TopicPartition], *, read_committed: bool
 ) -> tuple[Offsets, Offsets]:
-    """Where each partition begins and ends now."""
+    """Returns the current first and end offset of each partition."""
     starts = await list_offsets(dict.fromkeys(partitions, EARLIEST), read_committed=read_committed)
     ends = await list_offsets(dict.fromkeys(partitions, LATEST), read_committed=read_committed)
     return (

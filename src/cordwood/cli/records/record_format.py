@@ -45,11 +45,11 @@ JSON_LAYOUT: Layout = (
     TextField.JSON_HEADERS,
     b"}\n",
 )
-"""An object a line; `record_json` reads it."""
+"""One JSON object per line; `record_json` parses it."""
 
 
 class BadFormat(Exception):
-    """The text says what is wrong, and what is allowed."""
+    """The format is invalid; the message says why, and what is allowed."""
 
 
 def parse_format(text: str) -> Layout:
@@ -81,7 +81,7 @@ def key_value_layout(separator: bytes, delimiter: bytes) -> Layout:
 
 
 def unescape(text: str) -> str:
-    r"""\n, \t, \r, \0, \\ and \xHH, as shells do not do it. Raises `BadFormat`."""
+    r"""Replaces \n, \t, \r, \0, \\ and \xHH, which shells leave alone. Raises `BadFormat`."""
     return _ESCAPE.sub(_unescaped, text)
 
 

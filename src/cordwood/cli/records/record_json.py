@@ -19,7 +19,7 @@ _MAX_INT64 = 2**63 - 1
 
 
 class BadJson(Exception):
-    """The text says what is wrong, and what is allowed."""
+    """The JSON is not a record; the message says why, and what is allowed."""
 
 
 class ParsedRecord(NamedTuple):
@@ -60,7 +60,7 @@ def _parse_bytes(told: dict[str, Any], name: str) -> bytes | None:
         if plain is None:
             return None
         if isinstance(plain, str):
-            # A lone surrogate has no bytes in UTF-8; JSON can spell one, so it is refused below.
+            # JSON can spell a lone surrogate, which has no UTF-8 encoding; it is refused below.
             try:
                 return plain.encode()
             except UnicodeEncodeError as error:

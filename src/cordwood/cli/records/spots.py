@@ -1,4 +1,5 @@
-"""Places in a partition as `--from` and `--until` name them: earliest, latest, 1200, -10, @2024-05-01T12:00, @-1h."""
+"""Positions in a partition as `--from` and `--until` take them: earliest, latest, 1200, -10, @2024-05-01T12:00,
+@-1h."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -63,7 +64,7 @@ def parse_spot(text: str, now_ms: int) -> Spot:
 
 
 def lies_before(spot: Spot, other: Spot) -> bool:
-    """Whatever there is in the partition."""
+    """True if the spot is before the other whatever the partition contains."""
     if isinstance(spot, AtOffset) and isinstance(other, AtOffset):
         return spot.offset < other.offset
     if isinstance(spot, AtTime) and isinstance(other, AtTime):
@@ -72,7 +73,7 @@ def lies_before(spot: Spot, other: Spot) -> bool:
 
 
 def parse_spots(texts: Sequence[str], partitions: Collection[int], now_ms: int, default: Spot) -> Mapping[int, Spot]:
-    """A spot for each partition: `PARTITION=SPOT` for one, `SPOT` for the others. Raises `BadSetting`."""
+    """Parses a spot for each partition: `PARTITION=SPOT` for one, `SPOT` for the others. Raises `BadSetting`."""
     common = default
     single = {}
     for text in texts:
@@ -95,7 +96,7 @@ def _parse_time(text: str, now_ms: int) -> int:
     if ago is not None:
         return max(0, now_ms - int(ago[1]) * _AGO_UNITS_MS[ago[2]])
     try:
-        # Without a zone it is the reader's own.
+        # Times without a zone are local.
         return round(datetime.fromisoformat(time).timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
         raise BadSpot(text) from None

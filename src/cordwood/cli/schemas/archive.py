@@ -1,7 +1,7 @@
-"""`cordwood schema export` and `import`: everything that a registry has, as lines of JSON.
+"""`cordwood schema export` and `import`: the contents of a registry as lines of JSON.
 
-A line is a schema version (softly deleted ones, too), a configuration or a mode, told apart by `kind`; a line without
-one is a version, as older exports have them.
+A line is a schema version (including softly deleted ones), a configuration or a mode, as `kind` says; a line without
+one is a version, as in older exports.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NOT_IMPORTED = ("kind", "guid", "deleted")
 
 
 def exported(client: RegistryClient) -> Iterator[dict[str, Any]]:
-    """Configurations first, then versions by their ids, so that what is referred to comes first; then modes."""
+    """Returns configurations first, then versions ordered by id, so that references come first, then modes."""
     versions = client.ask("GET", "/schemas?subjectPrefix=:*:&deleted=true")
     subjects = sorted({each["subject"] for each in versions})
     scopes: list[str | None] = [
@@ -38,8 +38,8 @@ def exported(client: RegistryClient) -> Iterator[dict[str, Any]]:
 
 
 def imported(client: RegistryClient, lines: Sequence[dict[str, Any]]) -> int:
-    """Registers versions with the ids and versions that they had, and returns how many. A subject gets its own mode
-    back, or that of the export."""
+    """Registers versions with their original ids and version numbers, and returns how many. A subject's own mode is
+    restored, or set to that of the export."""
     versions = [line for line in lines if line.get("kind", "schema") == "schema"]
     wanted = {line["subject"]: line["mode"] for line in lines if line.get("kind") == "mode"}
     subjects = sorted({each["subject"] for each in versions})
@@ -52,7 +52,7 @@ def imported(client: RegistryClient, lines: Sequence[dict[str, Any]]) -> int:
         for each in versions:
             body = {name: value for name, value in each.items() if name not in _NOT_IMPORTED}
             client.ask("POST", f"/subjects/{quote(each['subject'], safe='')}/versions", body)
-        # In reverse: what refers to a version goes before it.
+        # In reverse order, so that referring versions are deleted first.
         for each in reversed(versions):
             if each.get("deleted"):
                 client.ask("DELETE", f"/subjects/{quote(each['subject'], safe='')}/versions/{each['version']}")
@@ -75,7 +75,7 @@ def _forget_mode(client: RegistryClient, subject: str) -> None:
     try:
         client.ask("DELETE", _path("mode", subject))
     except RegistryRefused as error:
-        # Deleting the last version of a subject has taken its mode along.
+        # Deleting the last version of a subject deletes its mode too.
         if error.code not in _NOT_CONFIGURED:
             raise
 
@@ -95,7 +95,7 @@ def _path(what: str, subject: str | None) -> str:
 
 
 def _as_sent(config: dict[str, Any]) -> dict[str, Any]:
-    """As a request names it."""
+    """Converts a schema to its form in requests."""
     sent = dict(config)
     if "compatibilityLevel" in sent:
         sent["compatibility"] = sent.pop("compatibilityLevel")

@@ -38,7 +38,7 @@ class Findings(NamedTuple):
 async def check_stored_records(
     consumer: Consumer, client: RegistryClient, topic: str, schema: Schema, *, is_key: bool
 ) -> Findings:
-    """Reads each partition from its beginning to where it ends now. The first record by partition and offset."""
+    """Reads each partition from its start to its current end. Returns the first bad record by partition and offset."""
     partitions = [TopicPartition(topic, number) for number in sorted(await consumer.partitions_for(topic))]
     read_count = 0
     checker = _Checker(client, schema)
@@ -99,17 +99,17 @@ class _Checker:
             case JsonSchema():
                 decode_json(self._schema, payload)
             case ProtobufSchema():
-                # Protobuf skips what it does not know: what makes a difference is in the schemas.
+                # Protobuf skips unknown fields; only the schemas themselves can conflict.
                 differences = self._schema.incompatibilities(writer)
                 if differences:
                     raise ValueError(differences[0].text("new", "stored"))
                 decode_protobuf(self._schema, indexes, payload)
 
     def _why(self, writer: RegisteredSchema | None, error: Exception) -> tuple[str, str]:
-        """The field, as far as it can be told, and the reason."""
+        """Returns the field, if known, and the reason."""
         path = getattr(error, "instance_path", None)
         if path is not None:
-            # Of a JSON value.
+            # For a JSON value.
             return "/" + "/".join(str(each) for each in path), str(getattr(error, "message", error))
         reason = f"{error}" or type(error).__name__
         if writer is None or writer.schema.type != self._schema.type:

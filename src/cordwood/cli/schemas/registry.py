@@ -1,4 +1,4 @@
-"""`cordwood registry`: a schema registry on its own, against any Kafka cluster."""
+"""`cordwood registry`: a standalone schema registry for any Kafka cluster."""
 
 import asyncio
 from pathlib import Path
@@ -28,19 +28,21 @@ def registry(
     access: Access,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8081,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    topic: Annotated[str, typer.Option(metavar="TOPIC", help="The topic that keeps the schemas.")] = "_schemas",
+    topic: Annotated[str, typer.Option(metavar="TOPIC", help="The topic that stores the schemas.")] = "_schemas",
     replication_factor: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             min=1,
-            help="Replicas of the topic, if it has to be created.",
+            help="Replication factor of the topic, if it must be created.",
             show_default="offsets.topic.replication.factor of the brokers",
         ),
     ] = None,
     advertised_url: Annotated[
         str,
-        typer.Option(metavar="URL", help="Where other registries of this topic reach this one.", show_default=False),
+        typer.Option(
+            metavar="URL", help="URL at which other registries of this topic reach this one.", show_default=False
+        ),
     ] = "",
     users: Annotated[
         Path | None,
@@ -52,9 +54,7 @@ def registry(
     https_key: Annotated[Path | None, typer.Option(metavar="FILE", help="The key, if it is in another file.")] = None,
     https_ca: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="PEM certificates to verify those of clients, and of other registries, with."
-        ),
+        typer.Option(metavar="FILE", help="PEM certificates that verify those of clients and other registries."),
     ] = None,
     https_client_auth: Annotated[
         bool, typer.Option("--https-client-auth", help="Require a certificate of clients; needs --https-ca.")

@@ -26,16 +26,19 @@ app = typer.Typer(
 Url = Annotated[
     str,
     typer.Option(
-        "--registry", metavar="URL", envvar="CORDWOOD_REGISTRY", help="The registry; several with commas between."
+        "--registry",
+        metavar="URL",
+        envvar="CORDWOOD_REGISTRY",
+        help="URL of the registry; several are separated by commas.",
     ),
 ]
 User = Annotated[
     str | None, typer.Option(metavar="USER:PASSWORD", envvar="CORDWOOD_REGISTRY_USER", help="Basic authentication.")
 ]
-Subject = Annotated[str, typer.Argument(metavar="SUBJECT", help="A subject, as orders-value.")]
+Subject = Annotated[str, typer.Argument(metavar="SUBJECT", help="A subject, such as orders-value.")]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The schema: .avsc, .json or .proto; - is stdin.")]
 Type = Annotated[
-    str | None, typer.Option("--type", metavar="TYPE", help="AVRO, JSON or PROTOBUF; else by the file's name.")
+    str | None, typer.Option("--type", metavar="TYPE", help="AVRO, JSON or PROTOBUF; default: by the file's name.")
 ]
 References = Annotated[
     list[str] | None,
@@ -53,7 +56,7 @@ def register(
     file: File,
     schema_type: Type = None,
     reference: References = None,
-    normalize: Annotated[bool, typer.Option("--normalize", help="Without differences that have no meaning.")] = False,
+    normalize: Annotated[bool, typer.Option("--normalize", help="Ignore differences without meaning.")] = False,
     url: Url = DEFAULT_URL,
     user: User = None,
 ) -> None:
@@ -68,7 +71,7 @@ def register(
 def get(
     subject: Subject,
     version: Annotated[str, typer.Option(metavar="N", help="A version.")] = "latest",
-    as_json: Annotated[bool, typer.Option("--json", help="Print all that the registry tells.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything that the registry returns.")] = False,
     url: Url = DEFAULT_URL,
     user: User = None,
 ) -> None:
@@ -112,11 +115,12 @@ def check(
     reference: References = None,
     against_data: Annotated[
         str | None,
-        typer.Option(metavar="TOPIC", help="Read the topic: can the schema read all records that are stored there?"),
+        typer.Option(metavar="TOPIC", help="Check that the schema can read all stored records of this topic."),
     ] = None,
     keys: Annotated[bool, typer.Option("--keys", help="With --against-data: keys instead of values.")] = False,
     bootstrap: Annotated[
-        str | None, typer.Option("--bootstrap", "-b", metavar="HOST:PORT", help="With --against-data: the cluster.")
+        str | None,
+        typer.Option("--bootstrap", "-b", metavar="HOST:PORT", help="With --against-data: bootstrap brokers."),
     ] = None,
     client_config: Annotated[
         str | None, typer.Option(metavar="FILE", help="With --against-data: a client's properties.")
@@ -174,7 +178,7 @@ def _check_data(
 def diff(
     subject: Subject,
     old: Annotated[int, typer.Argument(metavar="OLD", help="A version.")],
-    new: Annotated[int, typer.Argument(metavar="NEW", help="Another one.")],
+    new: Annotated[int, typer.Argument(metavar="NEW", help="Another version.")],
     url: Url = DEFAULT_URL,
     user: User = None,
 ) -> None:
@@ -201,7 +205,7 @@ def diff(
     for level in Level:
         if level is Level.NONE:
             continue
-        # The plain levels compare these two, the transitive ones the new version with all before it.
+        # The plain levels compare these two; the transitive ones compare the new version with all before it.
         others = [each.schema for each in earlier] if level.is_transitive else [before.schema]
         found = violations(level, after.schema, others)
         rows.append((level.value, "incompatible" if found else "compatible", "; ".join(found)))
@@ -214,7 +218,9 @@ def diff(
 def delete(
     subject: Subject,
     version: Annotated[str | None, typer.Option(metavar="N", help="One version; else the whole subject.")] = None,
-    permanent: Annotated[bool, typer.Option("--permanent", help="For good; it has to be deleted before.")] = False,
+    permanent: Annotated[
+        bool, typer.Option("--permanent", help="Delete permanently; the version must be softly deleted first.")
+    ] = False,
     url: Url = DEFAULT_URL,
     user: User = None,
 ) -> None:
@@ -237,20 +243,18 @@ def config(
         str | None, typer.Option(metavar="PROPERTY", help="Compare only versions with the same value of this property.")
     ] = None,
     normalize: Annotated[bool | None, typer.Option(help="Normalize schemas before they are registered.")] = None,
-    alias: Annotated[str | None, typer.Option(metavar="SUBJECT", help="Let this subject stand for another.")] = None,
+    alias: Annotated[str | None, typer.Option(metavar="SUBJECT", help="Make this subject an alias of another.")] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="NAME=JSON", help="Any other setting, as the REST API names it; may be repeated."
+            "--set", metavar="NAME=JSON", help="Another setting, by its name in the REST API; may be repeated."
         ),
     ] = None,
-    unset: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Take a setting back; may be repeated.")
-    ] = None,
+    unset: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Reset a setting; may be repeated.")] = None,
     url: Url = DEFAULT_URL,
     user: User = None,
 ) -> None:
-    """Show the configuration of a subject, or of all, and change it."""
+    """Show or change the configuration of a subject, or the global one."""
     path = "/config" if subject is None else f"/config/{quote(subject, safe='')}"
     named = {"compatibility": level, "compatibilityGroup": group, "normalize": normalize, "alias": alias}
     changes: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
@@ -259,7 +263,7 @@ def config(
         try:
             changes[name] = json.loads(value)
         except ValueError:
-            # A plain word.
+            # A single word is the level.
             changes[name] = value
         if not equals:
             fail(f"--set {text}: expected NAME=JSON", EXIT_BAD_INPUT)
@@ -276,7 +280,7 @@ def mode(
     url: Url = DEFAULT_URL,
     user: User = None,
 ) -> None:
-    """Show and set the mode of a subject, or of all."""
+    """Show or set the mode of a subject, or the global one."""
     path = "/mode" if subject is None else f"/mode/{quote(subject, safe='')}"
     if to is not None:
         _run(url, user, lambda client: client.ask("PUT", path, {"mode": to}))
@@ -285,7 +289,7 @@ def mode(
 
 @app.command("export", epilog="Examples:\n\ncordwood schema export > schemas.jsonl")
 def export_schemas(url: Url = DEFAULT_URL, user: User = None) -> None:
-    """Print all versions (deleted ones, too), configurations and modes, as lines of JSON."""
+    """Print all versions (including deleted ones), configurations and modes as lines of JSON."""
     from cordwood.cli.schemas.archive import exported
 
     for line in _run(url, user, lambda client: list(exported(client))):
@@ -294,11 +298,11 @@ def export_schemas(url: Url = DEFAULT_URL, user: User = None) -> None:
 
 @app.command("import", epilog="Examples:\n\ncordwood schema import schemas.jsonl")
 def import_schemas(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export` printed; - is stdin.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Output of `export`; - is stdin.")],
     url: Url = DEFAULT_URL,
     user: User = None,
 ) -> None:
-    """Register exported versions with the ids and versions that they had, and set configurations and modes."""
+    """Register exported versions with their original ids and version numbers, and set configurations and modes."""
     from cordwood.cli.schemas.archive import imported
 
     lines = [json.loads(line) for line in _text(file).splitlines() if line.strip()]

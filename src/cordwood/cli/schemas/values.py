@@ -1,4 +1,5 @@
-"""Values of `cordwood consume` and `produce` by the registry: JSON for people, the schema's format in topics."""
+"""Converts values of `cordwood consume` and `produce` by the registry: JSON for people, the schema's format in
+topics."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def registry_client(url: str, user: str | None) -> RegistryClient:
 
 
 class DecodedReading(PartitionReading):
-    """As `PartitionReading`, with values, and keys that have a schema, as JSON."""
+    """Like `PartitionReading`, but prints values, and keys that have a schema, as JSON."""
 
     deserializer: Deserializer
 
@@ -58,7 +59,7 @@ class DecodedReading(PartitionReading):
         count = 0
         for partition, records in taken.items():
             end = _NO_END if self._ends is None else self._ends[partition]
-            # In a thread: it may have to ask the registry.
+            # In a thread, since it may query the registry.
             rows = await asyncio.to_thread(self._rows, records, end)
             if rows:
                 batch = encode_batch(rows)
@@ -111,7 +112,7 @@ def _plain(value: Any) -> Any:
 
 
 def value_schema(client: RegistryClient, topic: str, file: str | None) -> RegisteredSchema:
-    """That of the file, which is registered; without one the subject's latest."""
+    """Returns the schema of the file, which is registered, or else the subject's latest."""
     subject = topic_subject(topic)
     try:
         if file is None:
@@ -129,7 +130,7 @@ def value_schema(client: RegistryClient, topic: str, file: str | None) -> Regist
 
 
 def encoding_parser(parse: LineParser, schema: RegisteredSchema) -> LineParser:
-    """Values of `parse` are JSON, and are encoded by the schema."""
+    """Parses with `parse`, then encodes the JSON values by the schema."""
     encode = _encoder(schema)
 
     def parse_and_encode(line: bytes) -> ParsedRecord:
@@ -145,7 +146,7 @@ def encoding_parser(parse: LineParser, schema: RegisteredSchema) -> LineParser:
 
 
 def text_parser(options: LineOptions) -> LineParser:
-    """A line is a value, or a key and a value."""
+    """Takes a line for a value, or for a key and a value."""
 
     def parse(line: bytes) -> ParsedRecord:
         key, value = options.key, line

@@ -27,10 +27,12 @@ Ids = Annotated[
     typer.Option("--transactional-id", help="A transactional id.", autocompletion=complete_transaction),
 ]
 Tokens = Annotated[list[str] | None, typer.Option("--delegation-token", help="A delegation token.")]
-Users = Annotated[list[str] | None, typer.Option("--user", help="A user, whose tokens are meant.")]
+Users = Annotated[list[str] | None, typer.Option("--user", help="Only this owner's tokens.")]
 Cluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
 Prefixed = Annotated[bool, typer.Option("--prefixed", help="Treat the names as prefixes.")]
-Principals = Annotated[list[str] | None, typer.Option("--principal", help="Such as User:alice, or User:*.")]
+Principals = Annotated[
+    list[str] | None, typer.Option("--principal", help="A principal, such as User:alice, or User:*.")
+]
 Operations = Annotated[
     list[str] | None,
     typer.Option("--operation", "-o", help="read, write, describe, all and so on; may be repeated."),
@@ -95,11 +97,9 @@ def add(
     principals: Principals = None,
     operations: Operations = None,
     hosts: Hosts = None,
-    deny: Annotated[
-        bool, typer.Option("--deny", help="Deny instead of allow; a denial wins over any allowance.")
-    ] = False,
+    deny: Annotated[bool, typer.Option("--deny", help="Deny instead of allow; denials override permissions.")] = False,
 ) -> None:
-    """Add ACLs: each operation for each principal on each resource. One that is there stays."""
+    """Add ACLs: each operation for each principal on each resource. Existing ones stay."""
     resources = _resources(topics, groups, ids, tokens, users, cluster)
     if not resources:
         raise typer.BadParameter(

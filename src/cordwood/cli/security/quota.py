@@ -1,4 +1,4 @@
-"""`cordwood quota`: how much users, client ids and addresses may do."""
+"""`cordwood quota`: limits for users, client ids and addresses."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -42,7 +42,7 @@ def list_quotas(
     strict: Annotated[bool, typer.Option("--strict", help="Only exact matches.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List quotas, one a row: whom it is for, name, value."""
+    """List quotas, one per row: entity, name, value."""
     wanted = _components(names, defaults) | {_kind(kind, "--any"): QuotaName.ANY for kind in kinds or []}
 
     async def work(admin: Admin) -> dict[QuotaEntity, dict[str, float]]:
@@ -93,7 +93,7 @@ def set_quotas(
 @reaching_cluster
 def unset(
     access: Access,
-    quotas: Annotated[list[str], typer.Argument(metavar="QUOTA", help="Their names.", show_default=False)],
+    quotas: Annotated[list[str], typer.Argument(metavar="QUOTA", help="Names of quotas.", show_default=False)],
     names: Names = None,
     defaults: Defaults = None,
     dry_run: DryRun = False,
@@ -138,5 +138,5 @@ def _number(text: str) -> float:
 
 
 def _entity_as_json(entity: QuotaEntity) -> dict[str, str | None]:
-    """The default is null, as Kafka has it."""
+    """The default entity is null, as in Kafka."""
     return {kind: None if name is QuotaName.DEFAULT else str(name) for kind, name in entity.parts().items()}

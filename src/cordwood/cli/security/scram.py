@@ -28,7 +28,7 @@ class Mechanism(StrEnum):
         return ScramMechanism[self.value.replace("-", "_")]
 
 
-MechanismOption = Annotated[Mechanism, typer.Option("--mechanism", "-m", case_sensitive=False, help="Which.")]
+MechanismOption = Annotated[Mechanism, typer.Option("--mechanism", "-m", case_sensitive=False, help="SCRAM mechanism.")]
 User = Annotated[str, typer.Argument(metavar="USER", help="The user's name.", show_default=False)]
 
 
@@ -75,7 +75,7 @@ def set_password(
     ] = None,
     iterations: Annotated[int, typer.Option(min=4096, max=16384, help="Hash iterations.")] = 4096,
 ) -> None:
-    """Set a user's password. It is salted and hashed here, and never sent."""
+    """Set a user's password. It is salted and hashed here; the password itself is never sent."""
     password = _password(password_file)
     change = ScramUpsertion(user, mechanism.of_admin, password.encode(), iterations)
     _alter(access, [change])

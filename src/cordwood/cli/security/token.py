@@ -28,7 +28,7 @@ def list_tokens(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the tokens that you may see: id, owner, renewers, when it was issued, expires, and ends at the latest."""
+    """List the tokens that you may see: id, owner, renewers, issue time, expiry and latest possible expiry."""
 
     async def work(admin: Admin) -> list[DelegationToken]:
         return await admin.describe_delegation_tokens(owners or None)
@@ -66,7 +66,7 @@ def create(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a token. Its HMAC is what whoever has it proves that with: keep it secret."""
+    """Create a token. Its HMAC is the secret that authenticates its holder: keep it secret."""
     longest_ms = _duration_ms(lifetime, "--lifetime")
 
     async def work(admin: Admin) -> DelegationToken:
@@ -97,7 +97,7 @@ def renew(
         typer.Option("--for", metavar="DURATION", help="New lifetime from now; default: the brokers' default."),
     ] = None,
 ) -> None:
-    """Let a token live on. Prints when it expires now."""
+    """Extend a token's life. Prints the new expiry."""
     code, period_ms = _decoded(hmac), _duration_ms(period, "--for")
 
     async def work(admin: Admin) -> int:
@@ -118,7 +118,7 @@ def expire(
     ] = None,
     yes: YesDelete = False,
 ) -> None:
-    """End a token. Prints when."""
+    """Expire a token. Prints the new expiry."""
     code, period_ms = _decoded(hmac), _duration_ms(period, "--after")
     confirm_deletion("the token", yes)
 
@@ -136,7 +136,7 @@ def _decoded(text: str) -> bytes:
 
 
 def _duration_ms(text: str | None, option: str) -> int:
-    """-1, which is what Kafka has for its default, without."""
+    """Returns -1, Kafka's value for the default, if none is given."""
     if text is None:
         return -1
     try:

@@ -1,4 +1,4 @@
-"""Asking before something is done that cannot be undone."""
+"""Asks for confirmation before something that cannot be undone."""
 
 import sys
 from collections.abc import Sequence
@@ -17,20 +17,20 @@ _SHOWN = 10
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ends the command unless whoever sits at the terminal agrees."""
+    """Ends the command unless the user agrees."""
     if yes or not sys.stdin.isatty():
         return
     try:
         agreed = typer.confirm(question, err=True)
     except typer.Abort:
-        # Ctrl-C, or an end of input: no answer.
+        # Ctrl-C, or end of input: no answer.
         raise typer.Exit(EXIT_INTERRUPTED) from None
     if not agreed:
         raise typer.Abort
 
 
 def confirm_deletion(what: str, yes: bool) -> None:
-    """As `confirm`; where nobody can be asked, nothing is deleted unless `yes` says so."""
+    """Like `confirm`; without a terminal nothing is deleted unless `yes` is given."""
     if not yes and not sys.stdin.isatty():
         fail(f"this would delete {what}; there is no terminal to confirm on: give --yes to proceed", EXIT_BAD_INPUT)
     confirm(f"Delete {what}?", yes)

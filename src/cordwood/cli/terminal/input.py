@@ -1,4 +1,4 @@
-"""Files and standard input as chunks, read in a thread so that a slow pipe does not hold the loop."""
+"""Reads files and standard input as chunks, in a thread so that a slow pipe does not block the loop."""
 
 import asyncio
 import os
@@ -9,12 +9,12 @@ import threading
 from collections.abc import AsyncGenerator, Sequence
 
 _CHUNK_BYTES = 1024 * 1024
-# What a pipe gives at once by default; more pieces are read together, as long as they are there.
+# A pipe's default buffer size; further pieces that are available are read together.
 _PIECE_BYTES = 64 * 1024
 
 
 class Inputs:
-    """Files in their order; "-" is standard input. Opens them all at once, so that a wrong name fails early."""
+    """Input files in order; "-" is standard input. Opens all of them at once, so that a wrong name fails early."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         """Raises `OSError`."""
@@ -33,7 +33,7 @@ class Inputs:
 
     @property
     def size_bytes(self) -> int | None:
-        """None if they are not all regular files."""
+        """Total size; None unless all are regular files."""
         total = 0
         for descriptor in self._descriptors:
             status = os.fstat(descriptor)
@@ -47,7 +47,8 @@ class Inputs:
         return any(os.isatty(descriptor) for descriptor in self._descriptors)
 
     async def chunks(self) -> AsyncGenerator[bytes | None, None]:
-        """Bytes as they come; None where a file ends, so that its last line is not joined with the next file's first.
+        """Yields bytes as they come; None where a file ends, so that its last line is not joined with the next file's
+        first.
 
         Raises `OSError`.
         """
@@ -63,7 +64,7 @@ class Inputs:
 
 
 async def _read(descriptor: int) -> bytes:
-    """In a daemon thread: a read that waits for a terminal must not keep the process from ending at Ctrl-C."""
+    """Runs in a daemon thread: a read that waits for a terminal must not keep the process from ending at Ctrl-C."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[bytes] = loop.create_future()
 
@@ -81,7 +82,7 @@ async def _read(descriptor: int) -> bytes:
             chunk = read_available(descriptor)
         except OSError as error:
             failure = error
-        # Nothing waits on a closed loop.
+        # The loop is closed; nobody needs the result.
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, chunk, failure)
 
@@ -90,7 +91,7 @@ async def _read(descriptor: int) -> bytes:
 
 
 def read_available(descriptor: int) -> bytes:
-    """Waits for the first bytes, and takes what else is there already, up to a chunk; empty at the end."""
+    """Waits for the first bytes, and takes what else is available, up to a chunk; empty at the end."""
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return os.read(descriptor, _CHUNK_BYTES)
     pieces = []
@@ -98,14 +99,15 @@ def read_available(descriptor: int) -> bytes:
     while piece := os.read(descriptor, _PIECE_BYTES):
         pieces.append(piece)
         size += len(piece)
-        # A terminal gives a line at a time, and tells of its end (Ctrl-D) only once.
+        # A terminal returns a line at a time, and signals its end (Ctrl-D) only once.
         if size >= _CHUNK_BYTES or os.isatty(descriptor) or not _has_more(descriptor):
             break
     return b"".join(pieces)
 
 
 def _has_more(descriptor: int) -> bool:
-    """A read would not wait. poll, not select, which knows only low descriptors; what cannot be polled has no more."""
+    """True if a read would not block. Uses poll, since select handles only low descriptors. False for descriptors that
+    cannot be polled."""
     poller = select.poll()
     poller.register(descriptor, select.POLLIN)
     return any(event & select.POLLIN for _, event in poller.poll(0))

@@ -1,6 +1,6 @@
-"""Input cut into pieces by a delimiter; sans-IO."""
+"""Cuts input into pieces by a delimiter; sans-IO."""
 
-# Far above what any broker takes by default: input without a delimiter must not fill the memory.
+# Far above the default limit of brokers: input without a delimiter must not fill the memory.
 MAX_LINE_BYTES = 100 * 1024 * 1024
 
 
@@ -9,19 +9,19 @@ class LineTooLong(Exception):
 
 
 class LineBlocks:
-    """Takes chunks as they come, and gives texts in which a line ends; a delimiter may lie across two chunks.
+    """Takes chunks and returns texts that end with a line; a delimiter may span two chunks.
 
-    The caller cuts a text into lines, and puts back what follows its last delimiter.
+    The caller cuts the text into lines, and puts back what follows the last delimiter.
     """
 
     def __init__(self, delimiter: bytes) -> None:
         self._delimiter = delimiter
-        # Of the line that goes on in the next chunk. Joined once, where its end is: not again for each chunk.
+        # Pieces of the line that continues in the next chunk. Joined once, at its end, not for each chunk.
         self._pieces: list[bytes] = []
         self._size = 0
 
     def feed(self, chunk: bytes) -> bytes:
-        """Empty where no line ends in this chunk. Raises `LineTooLong`."""
+        """Returns an empty text if no line ends in this chunk. Raises `LineTooLong`."""
         seam = b"".join(self._pieces[-len(self._delimiter) :])[1 - len(self._delimiter) :] if self._pieces else b""
         has_end = self._delimiter in (seam + chunk if len(self._delimiter) > 1 else chunk)
         self.put_back(chunk)
@@ -37,7 +37,7 @@ class LineBlocks:
             self._size += len(rest)
 
     def end(self) -> bytes:
-        """All that is left: a line without an end, where the input is at its own."""
+        """Returns the rest: a last line without a delimiter."""
         text = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces.clear()
         self._size = 0

@@ -13,9 +13,10 @@ def print_json(value: Any) -> None:
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None, kind: str | None = None
 ) -> None:
-    """On a terminal a table with a title and a head; elsewhere the rows alone, with tabs between, for cut and awk.
+    """Prints a table with a title and a head on a terminal; elsewhere the rows alone, separated by tabs, for cut and
+    awk.
 
-    Where a command prints several tables, `kind` begins each row of a pipe, to tell them apart.
+    If a command prints several tables, `kind` begins each row of a pipe, to tell them apart.
     """
     if not sys.stdout.isatty():
         for row in rows:
@@ -32,20 +33,20 @@ def print_table(
         numeric = bool(rows) and all(isinstance(row[index], int) for row in rows)
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        # Text, not markup: a topic or a value may hold brackets.
+        # Text, not markup: a topic or a value may contain brackets.
         table.add_row(*(Text(_cell(value)) for value in row))
     Console().print(table)
 
 
 def print_facts(facts: Sequence[tuple[str, Any]]) -> None:
-    """Names with a value each."""
+    """Prints names with a value each."""
     width = max(len(name) for name, _ in facts) + 2
     for name, value in facts:
         print(f"{name + ':':<{width}}{_cell(value)}" if sys.stdout.isatty() else f"{name}\t{_cell(value)}")
 
 
 def print_bytes(contents: bytes | bytearray) -> None:
-    """Unformatted and unbuffered: a reader may wait for each."""
+    """Writes unformatted and unbuffered: a reader may wait for each record."""
     sys.stdout.buffer.write(contents)
     sys.stdout.buffer.flush()
 

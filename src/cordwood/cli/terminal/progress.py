@@ -1,16 +1,16 @@
-"""A progress bar on the error stream, if that is a terminal and somebody may be waiting."""
+"""A progress bar on the error stream, if that is a terminal."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Update = Callable[[int, int], None]
-"""Told what is done, in the unit of the total, and how many things that is."""
+"""Called with the amount done, in the unit of the total, and the number of items."""
 
 
 @contextmanager
 def progress(text: str, total: int | None, *, wanted: bool, unit: str = "records") -> Iterator[Update]:
-    """Without a total it shows that work goes on."""
+    """Without a total it shows only that work continues."""
     if not wanted or not sys.stderr.isatty():
         yield lambda done, count: None
         return

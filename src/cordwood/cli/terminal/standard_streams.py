@@ -16,7 +16,7 @@ _STDIN, _STDOUT, _STDERR = range(3)
 
 
 class CannotWrite(Exception):
-    """Standard output does not take what was written to it, for example because its disk is full.
+    """Standard output cannot be written, for example because its disk is full.
 
     Not an `OSError`: code that handles the errors of its own files must not mistake this for one of them.
     """
@@ -27,7 +27,7 @@ class OutputClosed(CannotWrite):
 
 
 class ReaderGone(CannotWrite):
-    """The other end of the pipe is closed: the reader has seen enough, as `head` has."""
+    """The reader of the pipe has closed it, as `head` does when it has seen enough."""
 
 
 @contextmanager
@@ -62,10 +62,10 @@ def discard_output() -> None:
 
 
 def _occupy(descriptor: int) -> None:
-    """Opens a standard descriptor that is closed: the next file or socket would get its number.
+    """Opens a standard descriptor that is closed; otherwise the next file or socket would get its number.
 
-    Standard input becomes one that cannot be read and standard output one that cannot be written, so that commands
-    which need them fail. Error messages that nobody can see are dropped.
+    Makes standard input unreadable and standard output unwritable, so that commands which need them fail. Error
+    messages are dropped.
     """
     try:
         os.fstat(descriptor)
@@ -87,7 +87,7 @@ class _Output(io.FileIO):
 
 
 class _ErrorOutput(io.FileIO):
-    """Drops what cannot be written: there is no place left to complain, and the exit code still tells."""
+    """Drops what cannot be written; the exit code still reports the failure."""
 
     def write(self, data: Any) -> int:
         try:
@@ -97,11 +97,11 @@ class _ErrorOutput(io.FileIO):
 
 
 def _text_output(raw: io.FileIO, old: Any) -> io.TextIOWrapper:
-    """As Python opens it, except that characters which the encoding lacks are escaped instead of raising."""
+    """Opens it as Python does, except that characters which the encoding lacks are escaped instead of raising."""
     return io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding="utf-8" if old is None else old.encoding,
         errors="backslashreplace" if old is None or old.errors == "strict" else old.errors,
-        # Python writes unbuffered through the text layer alone, which a `BufferedWriter` would hold up.
+        # Python writes unbuffered through the text layer alone; a `BufferedWriter` would hold data back.
         line_buffering=old is not None and (old.line_buffering or old.write_through),
     )

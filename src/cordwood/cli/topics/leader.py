@@ -65,12 +65,12 @@ def elect(
         except BrokerError as error:
             if not error.outcomes:
                 raise
-            # Those that failed are no reason to say nothing of the others.
+            # Report the others even if some failed.
             elected = [partition for partition, outcome in error.outcomes.items() if outcome is None]
             failed = {partition: outcome for partition, outcome in error.outcomes.items() if outcome is not None}
         known = await admin.client.topics({each.topic for each in (*elected, *failed)})
         leaders = [(each, known[each.topic].partitions[each.partition].leader) for each in elected]
-        # Not from Metadata, which still names a broker that failed a moment ago.
+        # Don't use Metadata, which may still name a broker that failed a moment ago.
         live = {broker.id for broker in (await admin.describe_cluster()).brokers}
         return leaders, [
             _explained(each, error, known[each.topic].partitions[each.partition], live)

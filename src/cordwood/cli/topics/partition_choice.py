@@ -14,7 +14,7 @@ from cordwood.client.errors import BadSetting
 class PartitionChoice:
     topic: str
     partitions: tuple[int, ...]
-    """Empty: all."""
+    """Empty means all."""
 
     def has(self, partition: TopicPartition) -> bool:
         return partition.topic == self.topic and (not self.partitions or partition.partition in self.partitions)
@@ -26,7 +26,7 @@ def parse_partition_choices(texts: Sequence[str], option: str) -> list[Partition
 
 
 async def chosen_partitions(admin: Admin, choices: Collection[PartitionChoice]) -> list[TopicPartition]:
-    """Those that are there, sorted. Raises a `ClientError` for a topic or partition that is not."""
+    """Returns the existing partitions, sorted. Raises a `ClientError` for a topic or partition that does not exist."""
     topics = await admin.client.topics(sorted({choice.topic for choice in choices}))
     chosen = set()
     for choice in choices:

@@ -35,7 +35,7 @@ Throttle = Annotated[
     typer.Option(
         "--throttle",
         metavar="BYTES",
-        help="Limit replication of what moves to so many bytes a second and broker: 50000000, 50M. Set in the cluster, "
+        help="Limit the replication of moves, in bytes per second and broker: 50000000, 50M. Set in the cluster, "
         "and removed again at the end of --wait, or by reassign status --wait.",
     ),
 ]
@@ -55,7 +55,9 @@ FromFile = Annotated[
 Rollback = Annotated[
     Path | None,
     typer.Option(
-        "--rollback", metavar="FILE", help="Write there where the partitions are now, to move them back with apply."
+        "--rollback",
+        metavar="FILE",
+        help="Write the current placement to this file, to move partitions back with apply.",
     ),
 ]
 KeepReplicationFactor = Annotated[
@@ -103,21 +105,21 @@ def plan(
         ),
     ] = None,
     replication_factor: Annotated[
-        int | None, typer.Option("--replication-factor", "-r", metavar="N", min=1, help="Change it to this.")
+        int | None, typer.Option("--replication-factor", "-r", metavar="N", min=1, help="The new replication factor.")
     ] = None,
     balance: Annotated[
-        bool, typer.Option("--balance", help="Also even out replicas and leaders (implied without other wishes).")
+        bool, typer.Option("--balance", help="Also even out replicas and leaders (the default without other goals).")
     ] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plan there, for apply.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plan to this file, for apply.")
     ] = None,
     rollback: Rollback = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute where replicas should be, with as few moves as possible, and show the difference. Changes nothing.
+    """Compute a placement of replicas with as few moves as possible, and show the difference. Changes nothing.
 
-    Replicas of a partition are in different racks where there are enough. Without --drain, --broker and
-    --replication-factor it evens out replicas and preferred leaders over all brokers, such as new ones.
+    Replicas of a partition are placed in different racks if there are enough. Without --drain, --broker and
+    --replication-factor it evens out replicas and preferred leaders over all brokers, for example after adding one.
     """
     has_wishes = bool(drain or brokers or replication_factor)
 
@@ -168,7 +170,7 @@ def apply(
     keep_replication_factor: KeepReplicationFactor = False,
     yes: Yes = False,
 ) -> None:
-    """Begin to move partitions as a plan says; reassign status shows how they come along."""
+    """Start the moves of a plan; reassign status shows their progress."""
     targets = _targets(moves or [], file)
     rate = given_rate(throttle)
 
@@ -208,7 +210,7 @@ app.command(
 )
 @reaching_cluster
 def status(access: Access, topics: OptionalPartitions = None, wait: Wait = False, as_json: AsJson = False) -> None:
-    """Show moves that are under way, and how much of each is copied.
+    """Show moves in progress, and how much of each is copied.
 
     With --wait it returns when they have finished, and removes the throttles that apply --throttle has set.
     """
@@ -256,8 +258,8 @@ def status(access: Access, topics: OptionalPartitions = None, wait: Wait = False
 @app.command("list", epilog="Examples:\n\ncordwood reassign list\n\ncordwood reassign list orders:0,1 --json")
 @reaching_cluster
 def list_moves(access: Access, topics: OptionalPartitions = None, as_json: AsJson = False) -> None:
-    """Show moves that are under way, without asking brokers how far they are: topic, partition, replicas, those that
-    come, those that go."""
+    """List moves in progress without asking brokers for sizes: topic, partition, replicas, those being added, those
+    being removed."""
     choices = parse_partition_choices(topics or [], "TOPIC")
 
     async def work(admin: Admin) -> Mapping[TopicPartition, PartitionReassignment]:
@@ -282,7 +284,7 @@ def cancel(
     everything: Annotated[bool, typer.Option("--all", "-a", help="All moves in progress.")] = False,
     yes: Yes = False,
 ) -> None:
-    """Call off moves that are under way: the partitions stay where they were. Throttles that are left are removed."""
+    """Cancel moves in progress: the partitions stay where they were. Throttles that are left are removed."""
     if bool(topics) == everything:
         raise typer.BadParameter("name topics, or give --all", param_hint="TOPIC")
     choices = parse_partition_choices(topics or [], "TOPIC")
@@ -302,7 +304,7 @@ def cancel(
             note(f"cancelled the moves of {counted(len(partitions) - len(refused), 'partition')}")
         else:
             note("nothing is moving")
-        # Of moves that have ended without anybody waiting, too.
+        # Also of moves that ended unobserved.
         await remove_throttles(admin, {choice.topic for choice in choices} or None)
         return list(refused.values())
 
@@ -312,7 +314,7 @@ def cancel(
 def allowed_brokers(
     state: ClusterState, drained: Sequence[int], chosen: Sequence[int] | None = None
 ) -> dict[int, str | None]:
-    """Brokers that may have replicas, with their racks. Raises `Impossible`."""
+    """Returns the brokers that may have replicas, with their racks. Raises `Impossible`."""
     for broker in (*drained, *(chosen or ())):
         if broker not in state.racks and not any(broker in replicas for replicas in state.assignment.values()):
             raise Impossible(f"there is no broker {broker}: the brokers are {', '.join(map(str, sorted(state.racks)))}")

@@ -50,7 +50,7 @@ Internal = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Validate only; change nothing.")]
 
-# A request with many topics takes its time; smaller ones show progress and stay within a request's timeout.
+# A request with many topics takes long; smaller ones show progress and stay within the request's timeout.
 _TOPICS_PER_REQUEST = 100
 
 
@@ -149,7 +149,7 @@ def describe(
     access: Access,
     patterns: OptionalPatterns = None,
     ids: Annotated[
-        list[str] | None, typer.Option("--id", metavar="ID", help="By its id, as describe shows it; may be repeated.")
+        list[str] | None, typer.Option("--id", metavar="ID", help="A topic id, as describe shows it; may be repeated.")
     ] = None,
     internal: Internal = False,
     under_replicated: Annotated[
@@ -162,16 +162,14 @@ def describe(
         ),
     ] = False,
     at_min_isr: Annotated[
-        bool, typer.Option("--at-min-isr", help="Only those that would get there with one in-sync replica less.")
+        bool, typer.Option("--at-min-isr", help="Only those that are exactly at min.insync.replicas.")
     ] = False,
-    unavailable: Annotated[
-        bool, typer.Option("--unavailable", help="Only those without a leader that is alive.")
-    ] = False,
+    unavailable: Annotated[bool, typer.Option("--unavailable", help="Only those without a live leader.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show topics with their partitions (leader, replicas, offsets) and the settings that are not defaults.
 
-    With --under-replicated and the like, only partitions of which one of them is true, in one table.
+    With --under-replicated and the like, show only the partitions that match one of them, in one table.
     """
     known_ids = [_parse_id(text) for text in ids or []]
     wanted = {
@@ -259,9 +257,9 @@ def delete(
     access: Access,
     patterns: Patterns,
     yes: YesDelete = False,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="Ignore those that do not exist.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Ignore missing ones.")] = False,
 ) -> None:
-    """Delete topics with all their records. Internal topics are deleted only by their name, not by a pattern."""
+    """Delete topics with all their records. Patterns do not match internal topics, which must be named."""
 
     async def choose(admin: Admin) -> list[str]:
         return [topic.name for topic in await choose_topics(admin, patterns, internal=False, missing_ok=if_exists)]
@@ -289,7 +287,7 @@ async def _alter(
     admin: Admin, patterns: Sequence[str], partitions: int | None, changes: Sequence[ConfigChange], dry_run: bool
 ) -> None:
     names = [topic.name for topic in await choose_topics(admin, patterns, internal=False)]
-    # What can be refused without harm comes first.
+    # Reject before anything is changed.
     if partitions is not None:
         await admin.create_partitions(dict.fromkeys(names, partitions), validate_only=dry_run)
         if not dry_run:

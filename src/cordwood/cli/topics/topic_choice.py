@@ -21,14 +21,14 @@ class NoSuchTopic(ClientError):
 async def choose_topics(
     admin: "Admin", patterns: Sequence[str], internal: bool, *, missing_ok: bool = False
 ) -> list[Topic]:
-    """In the order of their names. Raises `NoSuchTopic`, or a `BrokerError` for a name that is not there."""
+    """Returns topics ordered by name. Raises `NoSuchTopic`, or a `BrokerError` for a missing name."""
     names = [pattern for pattern in patterns if not is_pattern(pattern)]
     if names and len(names) == len(patterns) and not missing_ok:
         return [topic for _, topic in sorted((await admin.client.topics(names)).items())]
     everything = await admin.list_topics(internal=True)
     missing = [name for name in names if name not in everything]
     if missing and not missing_ok:
-        # A broker may be behind: topics named by the user are looked up twice.
+        # A broker's metadata may be stale: topics named by the user are looked up twice.
         await admin.client.topics(missing)
         everything = dict(admin.client.cluster.topics)
     chosen = choose_visible(everything, patterns, internal)
@@ -41,7 +41,7 @@ async def choose_topics(
 
 
 def choose_visible(topics: Mapping[str, Topic], patterns: Sequence[str], internal: bool) -> list[Topic]:
-    """Those that match a pattern, or all without one. Internal topics only where asked for, or by their name."""
+    """Returns the topics that match a pattern, or all without one. Internal topics only on request or if named."""
     chosen = []
     for name, topic in sorted(topics.items()):
         wanted = not patterns or matches_any(name, patterns)
@@ -60,7 +60,7 @@ def is_internal(topic: Topic) -> bool:
 
 
 def is_pattern(text: str) -> bool:
-    """Names of topics have none of these characters."""
+    """Topic names contain none of these characters."""
     return not _WILDCARDS.isdisjoint(text)
 
 

@@ -24,7 +24,7 @@ _MIN_ISR = "min.insync.replicas"
 
 
 class PartitionFilter(Enum):
-    """Of partitions, the ones that somebody has to look after; named as the options are."""
+    """Filters for partitions that need attention; named like the options."""
 
     UNDER_REPLICATED = "under-replicated"
     UNDER_MIN_ISR = "under-min-isr"
@@ -35,7 +35,7 @@ class PartitionFilter(Enum):
 async def describe_topics(
     admin: Admin, topics: Sequence[Topic], filters: Collection[PartitionFilter] = ()
 ) -> list[dict[str, Any]]:
-    """As JSON has it. With filters: topics and partitions that any of them finds."""
+    """Returns the description in its JSON form. With filters, only the topics and partitions that match any."""
     names = [topic.name for topic in topics]
     await admin.client.topics(names)
     told = await settled(admin.describe_topics(names))
@@ -61,7 +61,7 @@ def print_descriptions(described: Sequence[dict[str, Any]]) -> None:
             title="Partitions",
             kind="partition",
         )
-        # Values that the topic has from the brokers' files are worth a line, too; defaults are not.
+        # Show values from the brokers' files too, but not defaults.
         if topic["configs"]:
             print_table(
                 ("name", "value", "source"),
@@ -72,7 +72,7 @@ def print_descriptions(described: Sequence[dict[str, Any]]) -> None:
 
 
 def print_matches(described: Sequence[dict[str, Any]]) -> None:
-    """Partitions that filters have found, of all topics in one table."""
+    """Prints the partitions that match the filters, of all topics in one table."""
     print_table(
         ("topic", *_PARTITION_COLUMNS),
         [
@@ -99,7 +99,7 @@ _JSON_NAMES = {
 def _cell(partition: Mapping[str, Any], column: str) -> Any:
     if column != "lag":
         return partition[_JSON_NAMES[column]]
-    # The leader's own is always 0.
+    # The leader's own lag is always 0.
     followers = [told for told in partition["replicaLag"] if told["broker"] != partition["leader"]]
     return [f"{told['broker']}={'?' if told['lag'] is None else told['lag']}" for told in followers]
 
@@ -118,7 +118,7 @@ async def _describe(
     ]
     if filters and not partitions:
         return None
-    # Without a leader there are no offsets, and waiting for one is not what was asked.
+    # Without a leader there are no offsets; don't wait for one.
     led = [TopicPartition(topic.name, partition.index) for partition in partitions if partition.leader in live]
     starts = await _offsets(admin, led, EARLIEST)
     ends = await _offsets(admin, led, LATEST)
@@ -156,7 +156,7 @@ async def _describe(
 def _lags(
     topic: str, partition: PartitionDescription, ends: Mapping[TopicPartitionReplica, int]
 ) -> list[dict[str, Any]]:
-    """Records behind the leader; None where the replica, or its leader, does not tell where its log ends."""
+    """Records behind the leader; None if the replica or its leader does not report its log end."""
     if len(partition.replicas) == 1:
         return []
     told = []
@@ -165,7 +165,7 @@ def _lags(
         leader_end = ends.get(TopicPartitionReplica(topic, partition.index, partition.leader))
     for broker in partition.replicas:
         end = ends.get(TopicPartitionReplica(topic, partition.index, broker))
-        # A follower that was asked a moment after the leader may have more already.
+        # A follower that was asked after the leader may have more already.
         lag = None if end is None or leader_end is None else max(0, leader_end - end)
         told.append({"broker": broker, "logEndOffset": end, "lag": lag})
     return told
@@ -176,7 +176,7 @@ def _is_under_min_isr(partition: PartitionDescription, min_isr: int) -> bool:
 
 
 def _effective(min_isr: int, partition: PartitionDescription) -> int:
-    """More than there are replicas is never asked for."""
+    """Caps min.insync.replicas at the number of replicas."""
     return min(min_isr, len(partition.replicas))
 
 
@@ -196,7 +196,7 @@ async def _offsets(admin: Admin, partitions: Sequence[TopicPartition], which: in
     try:
         listed = await admin.list_offsets(dict.fromkeys(partitions, which))
     except ClientError:
-        # A partition that lost its leader meanwhile costs the offsets, not the description.
+        # A partition that lost its leader meanwhile costs only its offsets, not the description.
         return {}
     return {partition.partition: found.offset for partition, found in listed.items()}
 

@@ -23,12 +23,12 @@ from cordwood.runtime.clock import SystemClock
 class Trim(NamedTuple):
     partition: TopicPartition
     start: int
-    """Where the partition begins now."""
+    """The current log start."""
     new_start: int
 
     @property
     def record_count(self) -> int:
-        """At most: compaction may have taken some of them."""
+        """An upper bound: compaction may have removed some."""
         return self.new_start - self.start
 
 
@@ -103,7 +103,7 @@ def offsets(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show offsets of partitions: where they begin and end, or where a time is. Prints topic, partition, offsets."""
+    """Show offsets of partitions: their start and end, or those of a time. Prints topic, partition, offsets."""
     choices = parse_partition_choices(topics, "TOPIC")
     wanted = {text: _spec(text) for text in at or ["earliest", "latest"]}
 

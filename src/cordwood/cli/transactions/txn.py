@@ -29,7 +29,7 @@ app = typer.Typer(help="List, describe and abort transactions.", no_args_is_help
 
 
 class State(StrEnum):
-    """As brokers name them."""
+    """The state names that brokers use."""
 
     EMPTY = "Empty"
     ONGOING = "Ongoing"
@@ -191,12 +191,13 @@ def find_hanging(
     older_than: Annotated[
         str,
         typer.Option(
-            metavar="DURATION", help="Only those without a write for so long; transaction.max.timeout.ms is a good one."
+            metavar="DURATION",
+            help="Only those without a write for this long; transaction.max.timeout.ms is a good choice.",
         ),
     ] = "15m",
     as_json: AsJson = False,
 ) -> None:
-    """Find transactions that partitions hold open and no coordinator knows of: txn abort --topic ends them."""
+    """Find transactions that are open in a partition but unknown to any coordinator; txn abort --topic ends them."""
     choices = parse_partition_choices(topics or [], "TOPIC")
     now_ms = SystemClock().now_ms()
     before_ms = now_ms - _duration_ms(older_than, "--older-than")
@@ -240,7 +241,7 @@ app.command(
 
 
 async def _all_partitions(admin: Admin) -> Sequence[TopicPartition]:
-    """Those that have a leader to ask."""
+    """Returns the partitions that have a leader."""
     return [
         TopicPartition(topic.name, partition.index)
         for topic in (await admin.list_topics(internal=True)).values()
@@ -250,7 +251,7 @@ async def _all_partitions(admin: Admin) -> Sequence[TopicPartition]:
 
 
 def _is_hidden(transactional_id: str, patterns: Sequence[str]) -> bool:
-    """Those of the Spark sink, unless a pattern is about them."""
+    """True for ids of the Spark sink, unless a pattern matches them."""
     prefix = TRANSACTIONAL_ID_PREFIX
     return transactional_id.startswith(prefix) and not any(pattern.startswith(prefix) for pattern in patterns)
 

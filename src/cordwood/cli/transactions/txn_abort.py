@@ -1,4 +1,4 @@
-"""`cordwood txn abort`: by transactional id through its coordinator, or in a partition where it hangs."""
+"""`cordwood txn abort`: by transactional id through its coordinator, or in a partition where the transaction hangs."""
 
 from functools import partial
 from typing import Annotated
@@ -48,9 +48,11 @@ def abort(
 ) -> None:
     """Abort a transaction: one that is open, by its ID; one that hangs, by its partition.
 
-    By ID, the transactional id is taken over (InitProducerId): all its partitions abort, its producer is fenced.
+    By ID, the transactional id is taken over (InitProducerId): the transaction is aborted in all its partitions, and
+    its producer is fenced.
 
-    With --topic, an abort marker is written there alone (WriteTxnMarkers); refused while a coordinator knows of it.
+    With --topic, an abort marker is written to that partition alone (WriteTxnMarkers); refused while a coordinator
+    knows the transaction.
     """
     if (transactional_id is None) == (topic is None):
         raise typer.BadParameter("give either a transactional id or --topic", param_hint="ID")
@@ -119,7 +121,7 @@ def _abort_hanging(
 async def _open_transaction(
     admin: Admin, choice: PartitionChoice, start_offset: int | None, producer_id: int | None
 ) -> OpenTransaction:
-    """Raises a `ClientError` that says what is open instead."""
+    """Returns the open transaction. Raises a `ClientError` that says what is open instead."""
     (partition,) = await chosen_partitions(admin, [choice])
     transactions = await admin.list_open_transactions([partition])
     for transaction in transactions:

@@ -15,14 +15,14 @@ _OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
 
 async def choose_transactions(admin: Admin, patterns: Sequence[str]) -> list[TransactionDescription]:
-    """Raises a `ClientError` for one that is not there."""
+    """Raises a `ClientError` for a missing id."""
     known = [transaction.transactional_id for transaction in await admin.list_transactions()]
     names = choose_names("transactional id", known, patterns)
     return list((await admin.describe_transactions(names)).values())
 
 
 async def describe_one(admin: Admin, transactional_id: str) -> TransactionDescription:
-    """Raises a `ClientError` if it is not there."""
+    """Raises a `ClientError` if it does not exist."""
     try:
         return (await admin.describe_transactions([transactional_id]))[transactional_id]
     except BrokerError as error:

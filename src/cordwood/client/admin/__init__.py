@@ -1,1 +1,1 @@
-"""Administration: plain functions over a `Client`, one module for each thing that is administered."""
+"""Administration: plain functions over a `Client`, one module per kind of resource."""

@@ -37,7 +37,7 @@ class PatternType(BrokerEnum):
     UNKNOWN = 0
     ANY = 1
     MATCH = 2
-    """In a filter: what would apply to this name."""
+    """In a filter: all patterns that apply to this name."""
     LITERAL = 3
     PREFIXED = 4
 
@@ -73,7 +73,7 @@ class Acl:
     resource_type: AclResourceType
     resource_name: str
     principal: str
-    """Such as "User:alice", or "User:*"."""
+    """For example "User:alice" or "User:*"."""
     operation: AclOperation
     permission: AclPermission = AclPermission.ALLOW
     host: str = "*"
@@ -94,7 +94,7 @@ class AclFilter:
 
 
 async def describe_acls(client: Client, wanted: AclFilter) -> list[Acl]:
-    """SECURITY_DISABLED where brokers have no authorizer."""
+    """Raises SECURITY_DISABLED if brokers have no authorizer."""
     response = await client.ask_any(_asking(DescribeAclsRequest, wanted))
     if response.error_code != ErrorCode.NONE:
         raise BrokerError(response.error_code, response.error_message)

@@ -16,9 +16,9 @@ from cordwood.client.admin.calls.transactions import TransactionCalls
 class Admin(TopicCalls, ConfigCalls, ClusterCalls, GroupCalls, TransactionCalls, SecurityCalls):
     """Every administrative operation of a cluster.
 
-    What changes the cluster goes to its controller, or through any broker to it; questions go to the broker with the
-    least to do, those about groups and transactions to their coordinators, those about partitions to their leaders.
-    What may pass is tried again, up to `default_api_timeout_ms`. A call about several things that fails for some of
-    them raises the first failure, a `BrokerError` whose `outcomes` tell what became of each. What brokers are too old
-    for, or do not have, raises `UnsupportedByBroker`.
+    Changes go to the cluster's controller, directly or through a broker; queries go to the least busy broker, those
+    about groups and transactions to their coordinators, those about partitions to their leaders. Retriable errors are
+    retried, up to `default_api_timeout_ms`. If a call about several resources fails for some of them, it raises the
+    first failure, a `BrokerError` whose `outcomes` has every result. `UnsupportedByBroker` is raised if the brokers are
+    too old or lack a feature.
     """

@@ -1,11 +1,11 @@
-"""Kinds of things as brokers number them."""
+"""Enums with the numbers that brokers use."""
 
 from enum import IntEnum
 from typing import Self
 
 
 class BrokerEnum(IntEnum):
-    """One that has an UNKNOWN, for what newer brokers make up."""
+    """An enum with an UNKNOWN, for values of newer brokers."""
 
     @classmethod
     def of(cls, number: int) -> Self:

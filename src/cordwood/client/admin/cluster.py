@@ -1,4 +1,4 @@
-"""The cluster itself: brokers, controllers, features, the quorum; unregistering a broker."""
+"""The cluster: brokers, controllers, features, the quorum; unregistering a broker."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -35,15 +35,15 @@ _CONTROLLERS = 2
 class ClusterDescription:
     id: str
     controller: int
-    """In KRaft, as brokers tell it, not the quorum's leader but a broker that passes requests on to it."""
+    """In KRaft, as reported by brokers: not the quorum's leader, but a broker that forwards requests to it."""
     brokers: tuple[Broker, ...]
-    """Where controllers were asked, these."""
+    """If controllers were asked, the controllers."""
     fenced: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureLevels:
-    """`finalized` is what the whole cluster uses; None if it is off."""
+    """`finalized` is the level that the whole cluster uses; None if it is off."""
 
     name: str
     finalized: int | None
@@ -82,7 +82,7 @@ class Quorum:
     voters: tuple[QuorumReplica, ...]
     observers: tuple[QuorumReplica, ...]
     controllers: Mapping[int, tuple[Address, ...]]
-    """Where each is reached, of all its listeners; empty before Kafka 3.9."""
+    """The addresses of each controller's listeners; empty before Kafka 3.9."""
 
 
 async def describe_cluster(client: Client, *, include_fenced: bool = False) -> ClusterDescription:
@@ -90,7 +90,7 @@ async def describe_cluster(client: Client, *, include_fenced: bool = False) -> C
 
 
 async def describe_controllers(client: Client) -> ClusterDescription:
-    """As the controllers themselves tell it, whom DescribeQuorum says where to find (Kafka 3.9+)."""
+    """Asks the controllers themselves, whose addresses come from DescribeQuorum (Kafka 3.9+)."""
     quorum = await describe_quorum(client)
     addresses = [address for listeners in quorum.controllers.values() for address in listeners]
     if not addresses:
@@ -107,7 +107,7 @@ async def describe_controllers(client: Client) -> ClusterDescription:
 
 
 async def describe_features(client: Client) -> list[FeatureLevels]:
-    # Asked anew: what a connection learned when it was opened may have changed since.
+    # Query again: the information from when the connection was opened may be stale.
     request = ApiVersionsRequest(client_software_name="cordwood", client_software_version=__version__)
     response = await client.ask_any(request)
     if response.error_code != ErrorCode.NONE:
@@ -138,7 +138,7 @@ async def update_features(
     response = await client.ask_controller(request, errors)
     outcomes = {told.feature: failure(told.error_code, told.error_message, told.feature) for told in response.results}
     if response.error_code != ErrorCode.NONE:
-        # All or nothing: from version 2 on one error stands for all of them.
+        # All or nothing: from version 2 on one error applies to all features.
         if any(outcomes.values()):
             return {name: outcomes.get(name) for name in updates}
         raise BrokerError(response.error_code, response.error_message)
@@ -146,7 +146,7 @@ async def update_features(
 
 
 async def unregister_broker(client: Client, broker_id: int) -> None:
-    """Forgets a broker that is gone for good (KRaft). Raises a `BrokerError`."""
+    """Unregisters a broker that will not come back (KRaft). Raises a `BrokerError`."""
 
     def errors(response: UnregisterBrokerResponse) -> Collection[int]:
         return [response.error_code]
@@ -187,7 +187,7 @@ async def remove_voter(client: Client, voter_id: int, directory_id: Uuid) -> Non
 
 
 async def describe_quorum(client: Client) -> Quorum:
-    """Raises `UnsupportedByBroker` where there is none: before KRaft."""
+    """Raises `UnsupportedByBroker` if there is no quorum: before KRaft."""
     partition = RequestPartitionData(partition_index=0)
     request = DescribeQuorumRequest(topics=[RequestTopicData(topic_name=_METADATA_TOPIC, partitions=[partition])])
     response = await client.ask_any(request)

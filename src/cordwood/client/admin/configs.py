@@ -42,7 +42,7 @@ class ConfigResourceType(IntEnum):
 class ConfigResource:
     type: ConfigResourceType
     name: str
-    """Of a broker its id; empty for what holds for all brokers."""
+    """A broker's id; empty for the default of all brokers."""
 
     def __str__(self) -> str:
         kind = self.type.name.lower().replace("_", " ")
@@ -50,7 +50,7 @@ class ConfigResource:
 
 
 class ConfigSource(BrokerEnum):
-    """Where a value comes from, as DescribeConfigs numbers it."""
+    """The source of a value, numbered as in DescribeConfigs."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC_CONFIG = 1
@@ -94,7 +94,7 @@ class ConfigSynonym:
 class ConfigEntry:
     name: str
     value: str | None
-    """None also for what is sensitive."""
+    """None also for sensitive values."""
     source: ConfigSource
     type: ConfigType
     read_only: bool
@@ -112,10 +112,10 @@ class ConfigChange:
     name: str
     operation: AlterOperation = AlterOperation.SET
     value: ConfigValue | None = None
-    """Numbers and bools are given as their texts. None where something is deleted."""
+    """Numbers and bools are converted to text. None for a deletion."""
 
     def __post_init__(self) -> None:
-        # A number that was meant as the value would be taken for an operation.
+        # A number meant as the value would be taken for an operation.
         if not isinstance(self.operation, AlterOperation):
             raise BadSetting(
                 f"{self.name}: {self.operation!r} is not an AlterOperation; to set a value: "
@@ -130,7 +130,7 @@ async def describe_configs(
     *,
     documentation: bool = False,
 ) -> dict[ConfigResource, list[ConfigEntry] | BrokerError]:
-    """Of each all entries, or those of `names`, sorted."""
+    """Returns the entries of each resource, or those in `names`, sorted."""
     keys = None if names is None else list(names)
     described: dict[ConfigResource, list[ConfigEntry] | BrokerError] = {}
     for home, some in _by_home(resources).items():
@@ -156,7 +156,7 @@ async def describe_configs(
 async def incremental_alter_configs(
     client: Client, changes: Mapping[ConfigResource, Collection[ConfigChange]], *, validate_only: bool = False
 ) -> dict[ConfigResource, BrokerError | None]:
-    """All changes of a resource or none; what became of each."""
+    """Makes all changes of a resource or none; returns the result for each resource."""
 
     def request(resources: Sequence[ConfigResource]) -> IncrementalAlterConfigsRequest:
         return IncrementalAlterConfigsRequest(
@@ -184,7 +184,7 @@ async def incremental_alter_configs(
 async def alter_configs(
     client: Client, configs: Mapping[ConfigResource, Mapping[str, ConfigValue | None]], *, validate_only: bool = False
 ) -> dict[ConfigResource, BrokerError | None]:
-    """Puts these in the place of all that was set: what is not named goes back to its default."""
+    """Replaces all settings of each resource: settings that are not given return to their defaults."""
 
     def request(resources: Sequence[ConfigResource]) -> AlterConfigsRequest:
         return AlterConfigsRequest(
@@ -206,7 +206,7 @@ async def alter_configs(
 
 
 async def list_config_resources(client: Client, types: Collection[ConfigResourceType] = ()) -> list[ConfigResource]:
-    """The resources that have a configuration; without `types`, of every type. Kafka 4.1+ (before, only client
+    """Returns the resources that have a configuration; of every type without `types`. Kafka 4.1+ (before, only client
     metrics)."""
     response = await client.ask_any(ListConfigResourcesRequest(resource_types=[int(kind) for kind in types]))
     if response.error_code != ErrorCode.NONE:
@@ -246,7 +246,7 @@ def _by_home(resources: Iterable[ConfigResource]) -> dict[int | None, list[Confi
 
 
 def _home(resource: ConfigResource) -> int | None:
-    """The one broker that knows, or None if any does."""
+    """Returns the only broker that can answer, or None if any can."""
     if resource.type in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER) and resource.name:
         return int(resource.name)
     return None

@@ -1,4 +1,4 @@
-"""Questions about groups or transactional ids, each put to the broker that coordinates it."""
+"""Requests about groups or transactional ids, each sent to its coordinator."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from enum import IntEnum
@@ -16,9 +16,9 @@ A = TypeVar("A")
 
 Ask = Callable[[int, BrokerConnection, Mapping[str, Q]], Awaitable[Mapping[str, A | BrokerError]]]
 
-# The first version that asks for several keys at once (Kafka 3.0).
+# The first version with several keys (Kafka 3.0).
 _BATCHED = 4
-# A group's description has all its members, and its offsets all their partitions: an answer is to stay bounded.
+# A group's description has all its members, and its offsets all their partitions: this bounds the responses.
 _KEYS_PER_REQUEST = 100
 
 
@@ -32,10 +32,10 @@ class CoordinatorKind(IntEnum):
 async def ask_coordinators(
     client: Client, kind: CoordinatorKind, questions: Mapping[str, Q], ask: Ask[Q, A]
 ) -> dict[str, A | BrokerError]:
-    """An answer for each key, or the error that will not pass; what may pass is asked again, elsewhere if need be.
+    """Returns an answer or a final error for each key; retriable errors are retried, at another broker if necessary.
 
-    `ask` puts some of the questions to a broker (its id, the connection) and returns an answer for each of them.
-    Raises `GaveUp` when the time is over.
+    `ask` sends some of the keys to a broker (its id, the connection) and returns an answer for each. Raises `GaveUp` on
+    timeout.
     """
     keys = list(questions)
     answers: dict[str, A | BrokerError] = {}
@@ -48,7 +48,7 @@ async def ask_coordinators(
 async def ask_coordinator(
     client: Client, kind: CoordinatorKind, key: str, ask: Callable[[BrokerConnection], Awaitable[A]]
 ) -> A:
-    """As `ask_coordinators`, for one key: `ask` raises what is wrong, and is called again for what may pass."""
+    """Like `ask_coordinators`, for one key: `ask` raises errors, and is called again after retriable ones."""
 
     async def attempt() -> A:
         found = (await find_coordinators(client, kind, [key]))[key]
@@ -62,7 +62,7 @@ async def ask_coordinator(
 async def find_coordinators(
     client: Client, kind: CoordinatorKind, keys: Collection[str]
 ) -> dict[str, int | BrokerError]:
-    """The id of each key's broker, which is one that the client knows. One try."""
+    """Returns the id of each key's broker, which the client knows. One try."""
     connection = await client.any_broker()
     found: dict[str, int | BrokerError] = {}
     if connection.versions.best(FindCoordinatorRequest) >= _BATCHED:

@@ -1,4 +1,4 @@
-"""Questions that every broker of the cluster is asked."""
+"""Requests to every broker of the cluster."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ A = TypeVar("A")
 async def ask_every_broker(
     client: Client, request: Callable[[BrokerConnection], Request[ResponseT]], error: Callable[[ResponseT], int]
 ) -> dict[int, ResponseT]:
-    """By the broker's id. `request` may look at what the broker can read; raises the first error that will not pass."""
+    """Returns results by broker id. `request` may depend on the broker's versions; raises the first final error."""
 
     async def ask(broker_id: int, connection: BrokerConnection) -> ResponseT:
         response = await connection.ask(request(connection))
@@ -28,12 +28,12 @@ async def ask_every_broker(
 
 
 async def from_every_broker(client: Client, ask: Callable[[int, BrokerConnection], Awaitable[A]]) -> dict[int, A]:
-    """As `ask_every_broker`: `ask` raises what is wrong.
+    """Like `ask_every_broker`; `ask` raises errors.
 
-    A broker that is lost meanwhile leaves what it led to others, which may have answered before they had it. So all of
-    those that are there by then are asked again.
+    If a broker is lost, others take over its partitions, possibly after they have answered. So all brokers that are
+    alive then are asked again.
     """
-    # A cluster that changed since we connected is asked as it is now.
+    # The cluster may have changed since the client connected.
     await client.refresh()
 
     async def ask_one(broker_id: int) -> A:

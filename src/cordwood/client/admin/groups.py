@@ -1,7 +1,7 @@
-"""Groups of consumers: which there are, their members and what these are assigned; deleting them.
+"""Consumer groups: listing them, their members and assignments; deleting them.
 
 A group is of the classic kind (JoinGroup and SyncGroup) or of the consumer kind (KIP-848). Newer brokers also list
-groups of other kinds, which are told by their names.
+groups of other kinds, identified by name.
 """
 
 from collections.abc import Collection, Mapping
@@ -33,7 +33,7 @@ from cordwood.wire.messages.list_groups import ListedGroup, ListGroupsRequest, L
 
 CLASSIC = "classic"
 CONSUMER = "consumer"
-"""The protocol of groups that share partitions of topics, and the kind of KIP-848's groups."""
+"""The protocol of groups that share partitions of topics, and the kind of KIP-848 groups."""
 KINDS = (CLASSIC, CONSUMER, "share", "streams")
 STATES = (
     "Empty",
@@ -45,10 +45,10 @@ STATES = (
     "NotReady",
     "Dead",
 )
-"""Of groups of all kinds, as brokers name them."""
+"""State names of all kinds of groups, as brokers spell them."""
 
 _VERSION = Layout(">h")
-# Of LeaveGroup: the first that names several members, by instance or member id (KIP-345).
+# The first version of LeaveGroup that names several members, by instance or member id (KIP-345).
 _LEAVE_FOR_OTHERS = 3
 
 
@@ -56,9 +56,9 @@ _LEAVE_FOR_OTHERS = 3
 class GroupListing:
     id: str
     kind: str
-    """CLASSIC, CONSUMER, or what a newer broker calls it, in lower case."""
+    """CLASSIC, CONSUMER, or a newer broker's name, in lower case."""
     state: str | None
-    """As the broker names it: Stable, Empty, PreparingRebalance …; None before Kafka 2.6."""
+    """As brokers spell it: Stable, Empty, PreparingRebalance …; None before Kafka 2.6."""
     protocol_type: str
     """The purpose of a group: "consumer", "connect"; empty for one that only has offsets."""
     coordinator: int
@@ -68,14 +68,14 @@ class GroupListing:
 class GroupMember:
     id: str
     instance_id: str | None
-    """Of a static member."""
+    """The id of a static member."""
     client_id: str
     host: str
-    """Its address; a broker in Java tells it with a slash before it, which is left out."""
+    """The client's address; without the slash that brokers in Java put before it."""
     assignment: tuple[TopicPartition, ...] | None
-    """Sorted; None where it is not a consumer's."""
+    """Sorted; None if the member is not a consumer."""
     target_assignment: tuple[TopicPartition, ...] | None = None
-    """Where a member of the consumer kind is going."""
+    """The assignment that a member of the consumer kind is moving to."""
     epoch: int | None = None
     subscription: tuple[str, ...] = ()
     subscription_regex: str | None = None
@@ -89,7 +89,7 @@ class GroupDescription:
     state: str
     protocol_type: str
     assignor: str
-    """Empty while there is none."""
+    """Empty if there is none yet."""
     coordinator: int
     members: tuple[GroupMember, ...]
     epoch: int | None = None
@@ -97,17 +97,17 @@ class GroupDescription:
 
     @property
     def is_active(self) -> bool:
-        """True if it has members, or is about to: then only they may commit its offsets."""
+        """True if the group has, or is about to have, members: then only they may commit its offsets."""
         return bool(self.members) or self.state not in ("Empty", "Dead")
 
 
 async def list_groups(
     client: Client, *, states: Collection[str] = (), kinds: Collection[str] = ()
 ) -> list[GroupListing]:
-    """Of all brokers, by their ids; only those of a state or kind, if some are given."""
+    """Returns the groups of all brokers by id, filtered by state and kind, if given."""
 
     def request(broker: BrokerConnection) -> ListGroupsRequest:
-        # Brokers without version 5 know one kind alone, so there is nothing to tell them.
+        # Brokers without version 5 know a single kind, so there is no filter to send.
         by_kind = broker.versions.best(ListGroupsRequest) >= 5
         return ListGroupsRequest(states_filter=sorted(states), types_filter=sorted(kinds) if by_kind else [])
 
@@ -116,13 +116,13 @@ async def list_groups(
 
     responses = await ask_every_broker(client, request, error)
     listed = [_listing(told, broker) for broker, response in responses.items() for told in response.groups]
-    # A group that moves meanwhile may be told by two.
+    # Two brokers may report a group whose coordinator changes meanwhile.
     groups = {group.id: group for group in listed if not kinds or group.kind in kinds}
     return [groups[group_id] for group_id in sorted(groups)]
 
 
 async def describe_groups(client: Client, group_ids: Collection[str]) -> dict[str, GroupDescription | BrokerError]:
-    """Of either kind; GROUP_ID_NOT_FOUND for one that is not there, or is of neither."""
+    """Describes groups of either kind; GROUP_ID_NOT_FOUND for a missing group, or one of another kind."""
     return await ask_coordinators(client, CoordinatorKind.GROUP, dict.fromkeys(group_ids), _describe)
 
 
@@ -149,9 +149,9 @@ async def remove_group_members(
     member_ids: Collection[str] = (),
     reason: str | None = None,
 ) -> dict[str, BrokerError | None]:
-    """Takes static members out by their instance ids, others by their member ids; their partitions are shared out.
+    """Removes static members by instance id, others by member id; their partitions are redistributed.
 
-    The outcome for each partition; None is success. UNKNOWN_MEMBER_ID for one that is not there.
+    Returns the outcome for each member; None is success. UNKNOWN_MEMBER_ID for a missing one.
     """
     members = [MemberIdentity(group_instance_id=instance_id, reason=reason) for instance_id in instance_ids]
     members += [MemberIdentity(member_id=member_id, reason=reason) for member_id in member_ids]
@@ -189,7 +189,7 @@ async def _describe(
 
 
 def _may_be_classic(described: GroupDescription | BrokerError | None) -> bool:
-    # A broker may know the newer protocol and have it turned off.
+    # A broker may know the newer protocol but have it disabled.
     return described is None or (
         isinstance(described, BrokerError)
         and described.code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
@@ -197,7 +197,7 @@ def _may_be_classic(described: GroupDescription | BrokerError | None) -> bool:
 
 
 def _classic_error(told: classic_describe.DescribedGroup) -> int:
-    """Before version 6 a group that is not there is a dead one."""
+    """Before version 6 a missing group is reported as dead."""
     if told.error_code == ErrorCode.NONE and told.group_state == "Dead":
         return ErrorCode.GROUP_ID_NOT_FOUND
     return told.error_code
@@ -227,14 +227,14 @@ def _classic_group(told: classic_describe.DescribedGroup, coordinator: int) -> G
 
 
 def _classic_assignment(data: bytes | bytearray | memoryview) -> tuple[TopicPartition, ...] | None:
-    """The assignment that the group's leader sent to a member; None if it is unreadable, since brokers do not check
-    it."""
+    """Returns the assignment that the group's leader sent to a member; None if it is unreadable, since brokers do not
+    check it."""
     if len(data) == 0:
         return ()
     if len(data) < _VERSION.size:
         return None
     (version,) = _VERSION.unpack_from(data)
-    # Later versions add at the end.
+    # Later versions append fields.
     version = max(0, min(version, ConsumerProtocolAssignment.versions.high))
     try:
         assignment = decode(ConsumerProtocolAssignment, version, memoryview(data)[_VERSION.size :], strict=False)

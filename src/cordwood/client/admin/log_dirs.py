@@ -1,4 +1,4 @@
-"""The log directories of brokers, and which replicas lie where."""
+"""Log directories of brokers, and their replicas."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -39,16 +39,16 @@ class TopicPartitionReplica(NamedTuple):
 class ReplicaInLogDir:
     size_bytes: int
     offset_lag: int
-    """Behind the high watermark; of a future replica, behind the one that it will replace."""
+    """Records behind the high watermark; for a future replica, behind the replica that it will replace."""
     is_future: bool
-    """On its way into this directory."""
+    """True for a replica that is being moved into this directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
     path: str
     error: BrokerError | None
-    """KAFKA_STORAGE_ERROR: the directory is offline."""
+    """KAFKA_STORAGE_ERROR if the directory is offline."""
     replicas: Mapping[TopicPartition, ReplicaInLogDir]
     total_bytes: int | None
     usable_bytes: int | None
@@ -58,7 +58,7 @@ class LogDir:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLogDirs:
-    """Where a replica lies, and where it is going, if it moves."""
+    """The directory of a replica, and the target directory of a move."""
 
     current: str | None
     current_lag: int | None
@@ -69,7 +69,7 @@ class ReplicaLogDirs:
 async def describe_log_dirs(
     client: Client, brokers: Collection[int] | None = None, partitions: Partitions | None = None
 ) -> dict[int, dict[str, LogDir] | BrokerError]:
-    """By broker (all without), then by path; with all replicas, or those of `partitions`."""
+    """Returns directories by broker (default: all), then by path; with all replicas, or those of `partitions`."""
     topics = None if partitions is None else _topics(partitions)
     request = DescribeLogDirsRequest(topics=topics)
 
@@ -94,7 +94,7 @@ async def describe_log_dirs(
 async def describe_replica_log_dirs(
     client: Client, replicas: Collection[TopicPartitionReplica]
 ) -> dict[TopicPartitionReplica, ReplicaLogDirs | BrokerError]:
-    """Where each replica lies. All are None of one that the broker does not have."""
+    """Returns the directory of each replica; all None for one that the broker does not have."""
     brokers = sorted({replica.broker_id for replica in replicas})
     partitions = sorted({TopicPartition(replica.topic, replica.partition) for replica in replicas})
     described = await describe_log_dirs(client, brokers, partitions)
@@ -108,7 +108,7 @@ async def describe_replica_log_dirs(
 async def alter_replica_log_dirs(
     client: Client, targets: Mapping[TopicPartitionReplica, str]
 ) -> dict[TopicPartitionReplica, BrokerError | None]:
-    """Has each replica moved into a directory of its broker; what became of the request for it."""
+    """Moves each replica into a directory of its broker; returns the outcome of each request."""
     by_broker: dict[int, dict[str, list[TopicPartition]]] = {}
     for replica, path in targets.items():
         paths = by_broker.setdefault(replica.broker_id, {})

@@ -1,4 +1,4 @@
-"""The offsets that groups have committed: reading, setting and deleting them from outside a group."""
+"""Committed offsets of groups: reading, setting and deleting them from outside the group."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -26,10 +26,10 @@ from cordwood.wire.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
 )
 
-# Of OffsetCommit and OffsetFetch the last version that says a topic's name: a topic that was deleted has no id to ask
-# for, and its offsets are still there.
+# The last versions of OffsetCommit and OffsetFetch that use topic names: a deleted topic has no id, but its offsets
+# remain.
 _LAST_WITH_NAMES = 9
-# Of OffsetFetch: the first that tells all of a group's offsets, and the first for several groups (Kafka 3.0).
+# The first versions of OffsetFetch that return all of a group's offsets, and several groups (Kafka 3.0).
 _ALL_TOPICS = 2
 _BATCHED = 8
 
@@ -42,7 +42,7 @@ Results = dict[TopicPartition, BrokerError | None]
 async def list_group_offsets(
     client: Client, group_ids: Collection[str], *, require_stable: bool = False
 ) -> dict[str, GroupOffsets | BrokerError]:
-    """All that each group has committed, sorted; nothing for a group that is not there.
+    """Returns all committed offsets of each group, sorted; nothing for a missing group.
 
     With `require_stable` it waits for transactions that are committing offsets.
     """
@@ -68,7 +68,8 @@ async def list_group_offsets(
 async def alter_group_offsets(
     client: Client, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> Results:
-    """Commits for a group without members, which need not exist before. UNKNOWN_MEMBER_ID says that it has some."""
+    """Commits offsets for a group without members, which need not exist yet. UNKNOWN_MEMBER_ID means that it has
+    members."""
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for partition, committed in offsets.items():
         topic = topics.setdefault(partition.topic, OffsetCommitRequestTopic(name=partition.topic))
@@ -95,7 +96,7 @@ async def alter_group_offsets(
 
 
 async def delete_group_offsets(client: Client, group_id: str, partitions: Collection[TopicPartition]) -> Results:
-    """GROUP_SUBSCRIBED_TO_TOPIC for one of a topic that members read. Raises what is wrong with the group itself."""
+    """GROUP_SUBSCRIBED_TO_TOPIC for a topic that members read. Raises errors of the group itself."""
     topics: dict[str, OffsetDeleteRequestTopic] = {}
     for partition in partitions:
         topic = topics.setdefault(partition.topic, OffsetDeleteRequestTopic(name=partition.topic))
@@ -145,7 +146,7 @@ def _offsets(
 
 
 def _results(told: Iterable[tuple[TopicPartition, int]]) -> Results:
-    """Raises what only asking the coordinator again can help."""
+    """Raises errors that require another coordinator look-up."""
     results: Results = {}
     for partition, code in told:
         error = None if code == ErrorCode.NONE else BrokerError(code, subject=str(partition))
@@ -156,7 +157,7 @@ def _results(told: Iterable[tuple[TopicPartition, int]]) -> Results:
 
 
 def _of_active_group(group_id: str, error: BrokerError | None) -> BrokerError | None:
-    """A group with members rejects commits of non-members as UNKNOWN_MEMBER_ID; returns a clearer error for that."""
+    """Replaces UNKNOWN_MEMBER_ID, the error for commits to a group with members, with a clearer error."""
     if error is None or error.code != ErrorCode.UNKNOWN_MEMBER_ID:
         return error
     refused = BrokerError(

@@ -1,4 +1,4 @@
-"""Questions that are put to several brokers: which are answered, and which are put again because that may help."""
+"""Tracks requests about many keys: those that are answered, and those to retry."""
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Mapping
@@ -12,7 +12,7 @@ A = TypeVar("A")
 
 
 class OpenQuestions(Generic[K, Q, A]):
-    """`left` has those that are not answered; an error that will not pass is an answer."""
+    """`left` has the unanswered keys; a final error is an answer."""
 
     def __init__(self, questions: Mapping[K, Q]) -> None:
         self.left = dict(questions)
@@ -21,11 +21,11 @@ class OpenQuestions(Generic[K, Q, A]):
 
     @property
     def answers(self) -> dict[K, A | BrokerError]:
-        """Once nothing is left."""
+        """The answers, once `left` is empty."""
         return {key: self._answers[key] for key in self._asked}
 
     def settle(self, results: Mapping[K, A | BrokerError]) -> ClientError | None:
-        """The first error that may pass."""
+        """Records a result; keeps the first retriable error."""
         again: ClientError | None = None
         for key, answer in results.items():
             if isinstance(answer, BrokerError) and answer.retriable:
@@ -35,15 +35,14 @@ class OpenQuestions(Generic[K, Q, A]):
         return again
 
     def answer(self, key: K, answer: A | BrokerError) -> None:
-        """For good."""
+        """Records a final answer."""
         self._answers[key] = answer
         del self.left[key]
 
     async def gather(
         self, rounds: Iterable[Awaitable[Mapping[K, A | BrokerError]]], failures: Iterable[ClientError | None] = ()
     ) -> None:
-        """Settles what each round answers. Raises one of their failures, or of those that are known already: one that
-        will not pass, if there is any."""
+        """Settles the answers of each round. Raises one of the failures, preferably a final one."""
         told = list(failures)
         for results in await asyncio.gather(*rounds, return_exceptions=True):
             if isinstance(results, ClientError):

@@ -1,4 +1,4 @@
-"""Questions about partitions, each put to its leader, and each with an outcome of its own."""
+"""Requests about partitions, each sent to its leader, with an outcome per partition."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -18,9 +18,9 @@ A = TypeVar("A")
 async def ask_each_leader(
     client: Client, questions: Mapping[TopicPartition, Q], ask: Ask[Q, A]
 ) -> dict[TopicPartition, A | BrokerError]:
-    """An answer for each partition, or the error that will not pass; what may pass is asked again.
+    """Returns an answer or a final error for each partition; retriable errors are retried.
 
-    Fetches the metadata it needs. Raises `GaveUp` when the time is over.
+    Fetches the metadata it needs. Raises `GaveUp` on timeout.
     """
     open_questions: OpenQuestions[TopicPartition, Q, A] = OpenQuestions(questions)
     missing = await _missing_topics(client, {partition.topic for partition in questions})
@@ -49,7 +49,7 @@ async def ask_each_leader(
 
 
 async def _missing_topics(client: Client, names: Collection[str]) -> dict[str, BrokerError]:
-    """Those that are not there, or that we may not see; the metadata of the others is known from now on."""
+    """Returns the topics that don't exist or are hidden from the client; fetches the metadata of the others."""
     try:
         await client.topics(sorted(names))
     except BrokerError as error:

@@ -26,7 +26,7 @@ from cordwood.wire.messages.list_partition_reassignments import (
 )
 
 TO_HIGH_WATERMARK = -1
-"""Instead of an offset: all that is there."""
+"""Deletes everything up to the high watermark."""
 
 
 class ElectionType(IntEnum):
@@ -36,7 +36,7 @@ class ElectionType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionReassignment:
-    """`replicas` are those of now, with those that come and go."""
+    """`replicas` are the current ones, including those being added and removed."""
 
     replicas: tuple[int, ...]
     adding_replicas: tuple[int, ...]
@@ -46,7 +46,7 @@ class PartitionReassignment:
 async def delete_records(
     client: Client, before: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int | BrokerError]:
-    """Deletes what stands before an offset, or TO_HIGH_WATERMARK; the offset at which each partition then begins."""
+    """Deletes records before an offset, or up to TO_HIGH_WATERMARK; returns each partition's new first offset."""
 
     async def ask(
         broker: BrokerConnection, asked: Mapping[TopicPartition, int]
@@ -103,7 +103,7 @@ async def alter_partition_reassignments(
     *,
     allow_replication_factor_change: bool = True,
 ) -> dict[TopicPartition, BrokerError | None]:
-    """Moves each partition to these brokers; None calls off what is under way."""
+    """Moves each partition to these brokers; None cancels a move in progress."""
     topics: dict[str, ReassignableTopic] = {}
     for partition, replicas in targets.items():
         topic = topics.setdefault(partition.topic, ReassignableTopic(name=partition.topic))
@@ -138,7 +138,7 @@ async def alter_partition_reassignments(
 async def list_partition_reassignments(
     client: Client, partitions: Collection[TopicPartition] | None = None
 ) -> dict[TopicPartition, PartitionReassignment]:
-    """Those that are under way: all, or of these partitions."""
+    """Returns the moves in progress: all, or of these partitions."""
     request = ListPartitionReassignmentsRequest(
         timeout_ms=client.settings.request_timeout_ms,
         topics=None

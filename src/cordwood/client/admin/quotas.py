@@ -1,4 +1,4 @@
-"""Client quotas: how much users, client ids and addresses may do."""
+"""Client quotas: limits for users, client ids and addresses."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class QuotaName(Enum):
     """Special values in place of a name."""
 
     DEFAULT = "default"
-    """All that have no quota of their own."""
+    """Entities without a quota of their own."""
     ANY = "any"
     """In a filter: every name, and the default."""
 
@@ -37,7 +37,7 @@ class QuotaEntity:
     ip: str | QuotaName | None = None
 
     def parts(self) -> dict[str, str | QuotaName]:
-        """Those that are given, by Kafka's names."""
+        """The components that are set, by Kafka's names."""
         named = {USER: self.user, CLIENT_ID: self.client_id, IP: self.ip}
         return {kind: name for kind, name in named.items() if name is not None}
 
@@ -50,9 +50,9 @@ class QuotaEntity:
 async def describe_client_quotas(
     client: Client, components: Mapping[str, str | QuotaName], *, strict: bool = False
 ) -> dict[QuotaEntity, dict[str, float]]:
-    """Quotas by name of those that match every component (USER, CLIENT_ID, IP); all of them without.
+    """Returns quotas by name of the entities that match every component (USER, CLIENT_ID, IP); all without components.
 
-    With `strict`, only of those that have no other component.
+    With `strict`, only entities without further components.
     """
     request = DescribeClientQuotasRequest(
         components=[_component(kind, match) for kind, match in components.items()], strict=strict
@@ -71,7 +71,7 @@ async def describe_client_quotas(
 async def alter_client_quotas(
     client: Client, changes: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
 ) -> dict[QuotaEntity, BrokerError | None]:
-    """Sets quotas by name; None removes one. What became of each entity."""
+    """Sets quotas by name; None removes one. Returns the result for each entity."""
     request = AlterClientQuotasRequest(
         entries=[
             alter.RequestEntryData(

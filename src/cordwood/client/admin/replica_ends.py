@@ -1,7 +1,7 @@
-"""The end of each replica's log, asked of the broker that holds it: how far followers really are behind.
+"""Log end offsets of replicas, asked of their brokers: the real lag of followers.
 
-DescribeLogDirs does not tell: a follower measures its lag there against the high watermark that it has heard of.
-ListOffsets does, asked with the debugging replica id, which followers answer too.
+DescribeLogDirs does not have it: there a follower measures its lag against the high watermark that it knows.
+ListOffsets with the debugging replica id does, and followers answer it too.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ _DEBUGGING_REPLICA = -2
 
 
 async def replica_ends(client: Client, replicas: Collection[TopicPartitionReplica]) -> dict[TopicPartitionReplica, int]:
-    """Log end offsets. Those of brokers that are down, and of replicas that are not there yet, are left out: nothing
-    is retried."""
+    """Returns log end offsets, without those of brokers that are down and of replicas that do not exist yet: nothing is
+    retried."""
     by_broker: dict[int, list[TopicPartitionReplica]] = {}
     for replica in replicas:
         if replica.broker_id in client.cluster.brokers:

@@ -18,12 +18,12 @@ V = TypeVar("V")
 
 
 def failure(code: int, message: str | None = None, subject: str | None = None) -> BrokerError | None:
-    """None where the code says that nothing went wrong."""
+    """Returns the error for a code; None for success."""
     return None if code == ErrorCode.NONE else BrokerError(code, message, subject)
 
 
 def values(outcomes: Mapping[K, V | BrokerError]) -> dict[K, V]:
-    """Of all of them. Raises the first that is an error, which then carries all outcomes."""
+    """Returns the values of all outcomes. If any is an error, raises the first one with all outcomes attached."""
     found: dict[K, V] = {}
     failures: list[BrokerError] = []
     for key, outcome in outcomes.items():
@@ -41,7 +41,7 @@ def values(outcomes: Mapping[K, V | BrokerError]) -> dict[K, V]:
 
 
 async def settled(call: Awaitable[Mapping[K, V]]) -> dict[K, V | BrokerError]:
-    """All outcomes of a call, whether it raises or not."""
+    """Returns all outcomes of a call, whether it raises or not."""
     try:
         return dict(await call)
     except BrokerError as error:
@@ -51,7 +51,7 @@ async def settled(call: Awaitable[Mapping[K, V]]) -> dict[K, V | BrokerError]:
 
 
 async def failures_of(call: Awaitable[object]) -> dict[Any, BrokerError]:
-    """Those that a call fails for."""
+    """Returns the outcomes for which a call fails."""
     try:
         await call
     except BrokerError as error:

@@ -1,4 +1,4 @@
-"""SCRAM credentials of users: what a broker keeps in the place of a password (RFC 5802)."""
+"""SCRAM credentials of users, which a broker stores instead of passwords (RFC 5802)."""
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
@@ -36,7 +36,7 @@ _HASHES = {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_SHA_512:
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """That a user has one, and how often it is hashed; more is not told."""
+    """A credential's mechanism and iterations; brokers reveal no more."""
 
     mechanism: ScramMechanism
     iterations: int
@@ -49,7 +49,7 @@ class ScramUpsertion:
     password: bytes
     iterations: int = 4096
     salt: bytes | None = None
-    """A random one without."""
+    """Random if not given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class ScramDeletion:
 async def describe_user_scram_credentials(
     client: Client, users: Collection[str] | None = None
 ) -> dict[str, list[ScramCredential] | BrokerError]:
-    """Of all users that have some, or of these; RESOURCE_NOT_FOUND for one that has none."""
+    """Describes credentials of all users that have any, or of these users; RESOURCE_NOT_FOUND for a user without."""
     request = DescribeUserScramCredentialsRequest(
         users=None if users is None else [UserName(name=user) for user in users]
     )

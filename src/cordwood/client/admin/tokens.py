@@ -1,4 +1,4 @@
-"""Delegation tokens: credentials that a principal hands on, for a time (KIP-48)."""
+"""Delegation tokens: credentials that a principal issues for a limited time (KIP-48)."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class DelegationToken:
 
     id: str
     hmac: bytes
-    """The secret with which its holder authenticates, and by which the token is renewed."""
+    """The secret that authenticates the token's holder and identifies the token for renewal."""
     owner: str
     requester: str
     """The requester; the owner before Kafka 3.3."""
@@ -39,7 +39,7 @@ class DelegationToken:
 async def create_delegation_token(
     client: Client, *, owner: str | None, renewers: Sequence[str], max_lifetime_ms: int
 ) -> DelegationToken:
-    """For `owner`, by default the caller."""
+    """Creates a token for `owner`, by default the caller."""
     owner_type, owner_name = (None, None) if owner is None else _split(owner)
     request = CreateDelegationTokenRequest(
         owner_principal_type=owner_type,
@@ -67,7 +67,7 @@ async def create_delegation_token(
 
 
 async def renew_delegation_token(client: Client, hmac: bytes, period_ms: int) -> int:
-    """When it expires now."""
+    """Returns the new expiry."""
 
     def errors(response: RenewDelegationTokenResponse) -> Collection[int]:
         return [response.error_code]
@@ -78,7 +78,7 @@ async def renew_delegation_token(client: Client, hmac: bytes, period_ms: int) ->
 
 
 async def expire_delegation_token(client: Client, hmac: bytes, period_ms: int) -> int:
-    """When it expires now; a negative period ends it at once."""
+    """Returns the new expiry; a negative period expires the token at once."""
 
     def errors(response: ExpireDelegationTokenResponse) -> Collection[int]:
         return [response.error_code]
@@ -89,7 +89,7 @@ async def expire_delegation_token(client: Client, hmac: bytes, period_ms: int) -
 
 
 async def describe_delegation_tokens(client: Client, owners: Collection[str] | None) -> list[DelegationToken]:
-    """Those that the caller may see: of all owners or of these."""
+    """Returns the tokens that the caller may see: of all owners or of these."""
     request = DescribeDelegationTokenRequest(
         owners=None
         if owners is None
@@ -132,5 +132,5 @@ def _split(principal: str) -> tuple[str, str]:
 
 
 def _principal(kind: str, name: str) -> str | None:
-    """None where an older broker does not tell it."""
+    """None if an older broker does not report it."""
     return f"{kind}:{name}" if kind else None

@@ -1,4 +1,4 @@
-"""Topics with their partitions, as DescribeTopicPartitions tells them page by page, or else Metadata."""
+"""Topics with their partitions, page by page with DescribeTopicPartitions, or else with Metadata."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ from cordwood.wire.messages.metadata import (
 )
 from cordwood.wire.primitives import Uuid, uuid_text
 
-# Of Metadata: the first that does not create what is asked for, and the first whose brokers know topics by their ids:
-# 10 and 11 (Kafka 2.8 and 3.0) have the field, and refuse it.
+# The first version of Metadata that does not create topics, and the first with topic ids: 10 and 11 (Kafka 2.8 and 3.0)
+# have the field, but refuse it.
 _WITHOUT_CREATION = 4
 _BY_ID = 12
 
@@ -37,7 +37,7 @@ class PartitionDescription:
     isr: tuple[int, ...]
     offline_replicas: tuple[int, ...]
     eligible_leader_replicas: tuple[int, ...] | None = None
-    """Out of sync, and safe to elect (KIP-966); None where the broker does not tell."""
+    """Out of sync, but safe to elect (KIP-966); None if the broker does not report it."""
     last_known_elr: tuple[int, ...] | None = None
 
 
@@ -52,7 +52,7 @@ class TopicDescription:
 async def describe_topics(
     client: Client, names: Collection[str], *, partitions_per_page: int = 2_000
 ) -> dict[str, TopicDescription | BrokerError]:
-    """UNKNOWN_TOPIC_OR_PARTITION for one that is not there."""
+    """UNKNOWN_TOPIC_OR_PARTITION for a missing topic."""
     if not names:
         return {}
 
@@ -67,7 +67,7 @@ async def describe_topics(
 
 
 async def describe_topics_by_id(client: Client, ids: Collection[Uuid]) -> dict[Uuid, TopicDescription | BrokerError]:
-    """UNKNOWN_TOPIC_ID for one that is not there. `UnsupportedByBroker` where Metadata has no version 12."""
+    """UNKNOWN_TOPIC_ID for a missing topic. `UnsupportedByBroker` if Metadata lacks version 12."""
     if not ids:
         return {}
 
@@ -93,7 +93,7 @@ async def _by_pages(
     cursor: RequestCursor | None = None
     while True:
         request = DescribeTopicPartitionsRequest(
-            # A broker goes on at the cursor; what stands before it has been told.
+            # The broker continues at the cursor; everything before it is done.
             topics=[TopicRequest(name=name) for name in names if cursor is None or name >= cursor.topic_name],
             response_partition_limit=partitions_per_page,
             cursor=cursor,
@@ -121,7 +121,7 @@ async def _by_pages(
 async def _by_metadata(
     broker: BrokerConnection, asked: list[MetadataRequestTopic], at_least: int
 ) -> dict[str, TopicDescription | BrokerError]:
-    """By name, or by the text of its id where no name is told."""
+    """Describes topics by name, or by the text of the id if the name is unknown."""
     request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
     response = await broker.ask(request, at_least=at_least)
     if response.error_code != ErrorCode.NONE:
@@ -158,7 +158,7 @@ def _sorted(partitions: Iterable[PartitionDescription]) -> tuple[PartitionDescri
 
 def _refused(code: int, subject: str) -> BrokerError:
     error = BrokerError(code, subject=subject)
-    # LEADER_NOT_AVAILABLE is said of a topic that is being made.
+    # LEADER_NOT_AVAILABLE is also returned for a topic that is being created.
     if error.retriable and error.code not in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
         raise error
     return error

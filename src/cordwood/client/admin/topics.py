@@ -34,9 +34,9 @@ class NewTopic:
     partitions: int = CLUSTER_DEFAULT
     replication_factor: int = CLUSTER_DEFAULT
     configs: Mapping[str, ConfigValue] = field(default_factory=dict)
-    """Numbers and bools are given as their texts."""
+    """Numbers and bools are converted to text."""
     replicas: Sequence[Sequence[int]] = ()
-    """For each partition its brokers, the preferred leader first; partitions and replication factor then follow."""
+    """The brokers of each partition, the preferred leader first; this determines partitions and replication factor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class CreatedTopic:
     name: str
     id: Uuid
     partitions: int
-    """-1 where the caller may not know, or before Kafka 2.4."""
+    """-1 if the caller lacks permission, or before Kafka 2.4."""
     replication_factor: int
 
 
@@ -53,9 +53,9 @@ class NewPartitions:
     """The new partition count of a topic."""
 
     count: int
-    """In all, with those that are there."""
+    """The total number, including existing partitions."""
     replicas: Sequence[Sequence[int]] = ()
-    """For each new partition its brokers, the preferred leader first; else the cluster chooses."""
+    """The brokers of each new partition, the preferred leader first; by default the cluster chooses."""
 
 
 async def create_topics(
@@ -76,13 +76,14 @@ async def create_topics(
 
 
 async def until_led(client: Client, names: Collection[str], partitions: int = 0) -> None:
-    """Returns once every partition of these topics has a leader that brokers know of, and there are as many as told."""
+    """Returns once brokers know a leader for every partition of these topics, and there are as many partitions as
+    given."""
 
     async def attempt() -> None:
         try:
             topics = await client.topics(names)
         except BrokerError as error:
-            # It is there: brokers that have much to do hear of it late.
+            # It exists, but busy brokers learn of it late.
             error.retriable = error.retriable or error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             raise
         for topic in topics.values():
@@ -96,7 +97,7 @@ async def until_led(client: Client, names: Collection[str], partitions: int = 0)
 
 
 async def until_gone(client: Client, names: Collection[str]) -> None:
-    """Returns once the broker we ask has heard of the deletion."""
+    """Returns once the queried broker knows of the deletion."""
 
     async def attempt() -> None:
         known = await client.all_topics()
@@ -110,7 +111,7 @@ async def until_gone(client: Client, names: Collection[str]) -> None:
 
 
 async def delete_topics(client: Client, topics: Sequence[str | Uuid]) -> dict[str | Uuid, BrokerError | None]:
-    """By name or by id. The outcome for each partition; None is success."""
+    """Deletes topics by name or by id. Returns the outcome for each topic; None is success."""
     request = DeleteTopicsRequest(
         topics=[_deletable(topic) for topic in topics], timeout_ms=client.settings.request_timeout_ms
     )
@@ -131,7 +132,7 @@ async def delete_topics(client: Client, topics: Sequence[str | Uuid]) -> dict[st
 async def create_partitions(
     client: Client, wanted: Mapping[str, int | NewPartitions], *, validate_only: bool = False
 ) -> dict[str, BrokerError | None]:
-    """Grows each topic to so many partitions in all."""
+    """Grows each topic to this total number of partitions."""
     request = CreatePartitionsRequest(
         topics=[_growing(name, grown) for name, grown in wanted.items()],
         timeout_ms=client.settings.request_timeout_ms,

@@ -1,8 +1,7 @@
-"""Ending transactions that their producers have left to another (`Producer.leave_transaction`).
+"""Ends transactions on behalf of the producers that left them (`Producer.leave_transaction`).
 
-Whoever ends them may have tried before, and not have heard what came of it. Coordinators know a retry by its epoch or
-by the state that they find; where they refuse it all the same, how they describe the transaction tells what became of
-it.
+The caller may have tried before without learning the outcome. Coordinators recognise a retry by its epoch or by the
+transaction's state; if they refuse it nevertheless, the transaction's description reveals the outcome.
 """
 
 import asyncio
@@ -33,9 +32,10 @@ _COMMITTED: Final = frozenset({"PrepareCommit", "CompleteCommit"})
 async def end_transactions(
     client: Client, transactions: Collection[LeftTransaction], *, commit: bool
 ) -> dict[LeftTransaction, BrokerError | None]:
-    """None for each that has ended as it should, now or before; else why it has not, and cannot.
+    """Returns None for each transaction that has ended as requested, now or earlier; otherwise the reason why it
+    cannot.
 
-    To abort one that is gone is no error, unless it was committed.
+    Aborting a transaction that no longer exists is no error, unless it was committed.
     """
     left = {transaction.transactional_id: transaction for transaction in transactions}
 
@@ -74,9 +74,9 @@ def _judge(
     commit: bool,
 ) -> BrokerError | None:
     if isinstance(description, BrokerError):
-        # It ended long ago, and is forgotten.
+        # It ended long ago and was forgotten.
         return refusal if commit else None
-    # The end of one of version 2 has an epoch of its own.
+    # The end of a transaction of version 2 has its own epoch.
     is_this = description.producer_id == transaction.producer_id and description.producer_epoch in (
         transaction.epoch,
         transaction.epoch + 1,

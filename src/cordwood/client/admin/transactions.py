@@ -1,8 +1,8 @@
-"""Transactions: which there are, what they write to, and how one that does not end is ended.
+"""Transactions: listing and describing them, and aborting those that do not end.
 
-Two ways, for two troubles. `fence_producers` ends a transaction that its coordinator knows, by taking the transactional
-id over from its producer. `abort_in_partition` ends one that hangs: a partition holds it open, and no coordinator knows
-of it any more (KIP-664, `find_owners`); a marker is then written into that partition alone.
+There are two ways. `fence_producers` aborts a transaction that its coordinator knows, by taking over the transactional
+id. `abort_in_partition` is for a hanging transaction, open in a partition but unknown to any coordinator (KIP-664,
+`find_owners`): it writes a marker to that partition only.
 """
 
 from collections.abc import Collection, Mapping
@@ -40,14 +40,14 @@ STATES = (
     "Dead",
     "PrepareEpochFence",
 )
-"""Of transactions, as brokers name them."""
+"""State names, as brokers spell them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionListing:
     transactional_id: str
     state: str
-    """As the broker names it: Empty, Ongoing, PrepareCommit, CompleteAbort …"""
+    """As brokers spell it: Empty, Ongoing, PrepareCommit, CompleteAbort …"""
     producer_id: int
     coordinator: int
 
@@ -61,28 +61,28 @@ class TransactionDescription:
     coordinator: int
     timeout_ms: int
     start_ms: int | None
-    """Of the last one that was begun."""
+    """The start of the last transaction."""
     partitions: tuple[TopicPartition, ...]
-    """Those of the open transaction, sorted."""
+    """The partitions of the open transaction, sorted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActiveProducer:
-    """A partition's state of one of its producers."""
+    """A partition's state for one of its producers."""
 
     producer_id: int
     producer_epoch: int
     coordinator_epoch: int
-    """-1: no transaction of it has ended here yet."""
+    """-1 if none of its transactions has ended in this partition yet."""
     last_sequence: int
     last_timestamp: int
     txn_start_offset: int | None
-    """Where its open transaction begins."""
+    """The first offset of its open transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """As a partition sees it."""
+    """An open transaction, as recorded in a partition."""
 
     partition: TopicPartition
     producer: ActiveProducer
@@ -103,7 +103,8 @@ async def list_transactions(
     producer_ids: Collection[int] = (),
     running_ms: int | None = None,
 ) -> list[TransactionListing]:
-    """Of all coordinators, by their ids. `running_ms`: only those that run for longer (Kafka 3.8+)."""
+    """Returns the transactions of all coordinators by id; with `running_ms`, only those open for longer (Kafka
+    3.8+)."""
     request = ListTransactionsRequest(
         state_filters=sorted(states),
         producer_id_filters=sorted(producer_ids),
@@ -127,7 +128,7 @@ async def list_transactions(
 async def describe_transactions(
     client: Client, transactional_ids: Collection[str]
 ) -> dict[str, TransactionDescription | BrokerError]:
-    """TRANSACTIONAL_ID_NOT_FOUND for one that is not there."""
+    """TRANSACTIONAL_ID_NOT_FOUND for a missing id."""
 
     async def ask(
         broker_id: int, broker: BrokerConnection, asked: Mapping[str, None]
@@ -141,7 +142,7 @@ async def describe_transactions(
 async def describe_producers(
     client: Client, partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, list[ActiveProducer] | BrokerError]:
-    """Those that the leader of each partition remembers, by their ids."""
+    """Returns the producers that each partition's leader remembers, by id."""
 
     async def ask(
         broker: BrokerConnection, asked: Mapping[TopicPartition, None]
@@ -189,9 +190,10 @@ async def list_open(client: Client, partitions: Collection[TopicPartition]) -> l
 async def find_owners(
     client: Client, transactions: Collection[OpenTransaction]
 ) -> dict[OpenTransaction, TransactionDescription | None]:
-    """The transactional id and state that a coordinator knows for each. None: it hangs, because nobody will end it.
+    """Returns the transactional id and state that a coordinator knows for each. None: the transaction hangs, because no
+    coordinator will end it.
 
-    A transaction that ends between the two looks hangs for a moment; one that is old enough does not.
+    A transaction that ends between the two queries appears to hang; filter by age to avoid that.
     """
     producer_ids = {transaction.producer.producer_id for transaction in transactions}
     listed = await list_transactions(client, producer_ids=producer_ids) if producer_ids else []
@@ -209,10 +211,9 @@ async def find_owners(
 
 
 async def fence_producers(client: Client, timeouts_ms: Mapping[str, int]) -> dict[str, FencingProducer | BrokerError]:
-    """Takes transactional ids over, which aborts their open transactions; their producers can go on no more.
+    """Takes over transactional ids, which aborts their open transactions and fences their producers.
 
-    `timeouts_ms` has for each id the transaction timeout that it has from now on. One that is not known comes into
-    being.
+    `timeouts_ms` sets the transaction timeout of each id. An unknown id is created.
     """
 
     async def ask(
@@ -223,7 +224,7 @@ async def fence_producers(client: Client, timeouts_ms: Mapping[str, int]) -> dic
             response = await broker.ask(
                 InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
             )
-            # CONCURRENT_TRANSACTIONS, which may pass: the abort is on its way.
+            # CONCURRENT_TRANSACTIONS is retriable: the abort is in progress.
             refused = failure(response.error_code, None, f"transactional id {transactional_id}")
             fenced[transactional_id] = refused or FencingProducer(response.producer_id, response.producer_epoch)
         return fenced
@@ -232,7 +233,7 @@ async def fence_producers(client: Client, timeouts_ms: Mapping[str, int]) -> dic
 
 
 async def abort_in_partition(client: Client, transaction: OpenTransaction) -> None:
-    """Writes an abort marker into this one partition, past any coordinator: for what hangs, and nothing else."""
+    """Writes an abort marker to this one partition, without the coordinator; only for hanging transactions."""
     partition, producer = transaction.partition, transaction.producer
 
     async def ask(
@@ -241,7 +242,7 @@ async def abort_in_partition(client: Client, transaction: OpenTransaction) -> No
         marker = WritableTxnMarker(
             producer_id=producer.producer_id,
             producer_epoch=producer.producer_epoch,
-            # Of one that never ended a transaction here none is known; 0 is below that of any coordinator.
+            # Unknown if the producer never ended a transaction here; 0 is below any coordinator's epoch.
             coordinator_epoch=max(0, producer.coordinator_epoch),
             transaction_result=False,
             topics=[WritableTxnMarkerTopic(name=partition.topic, partition_indexes=[partition.partition])],

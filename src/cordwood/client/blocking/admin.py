@@ -44,13 +44,13 @@ class Admin(ConnectedAdmin):
 
     Settings are keywords, or a mapping with Kafka's dotted names; see docs/client-configuration.md. Connects at once,
     and raises `CannotReachCluster` when no bootstrap address answers. A call about several things that fails for some
-    of them raises the first failure, a `BrokerError` whose `outcomes` tell what became of each.
+    of them raises the first failure, a `BrokerError` whose `outcomes` has every result.
     """
 
     # ---- topic
 
     def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> dict[str, CreatedTopic]:
-        """Creates topics; they may have no leaders yet, see `until_topics_led`."""
+        """Creates topics; they may not have leaders yet, see `until_topics_led`."""
         return self._run(self._core.create_topics(topics, validate_only=validate_only))
 
     def delete_topics(self, topics: Sequence[str | Uuid]) -> None:
@@ -58,52 +58,54 @@ class Admin(ConnectedAdmin):
         self._run(self._core.delete_topics(topics))
 
     def list_topics(self, *, internal: bool = False) -> dict[str, Topic]:
-        """All topics by name; with `internal`, also the brokers' own."""
+        """Returns all topics by name; with `internal`, also the brokers' own."""
         return self._run(self._core.list_topics(internal=internal))
 
     def describe_topics(
         self, names: Collection[str] | None = None, *, partitions_per_page: int = 2000
     ) -> dict[str, TopicDescription]:
-        """Topics with their partitions, asked for page by page where brokers have pages (Kafka 3.8+); all that
-        `list_topics` has, without `names`."""
+        """Returns topics with their partitions, page by page if brokers support that (Kafka 3.8+); the topics of
+        `list_topics` without `names`."""
         return self._run(self._core.describe_topics(names, partitions_per_page=partitions_per_page))
 
     def describe_topics_by_id(self, ids: Collection[Uuid]) -> dict[Uuid, TopicDescription]:
-        """As `describe_topics`, by topic ids."""
+        """Like `describe_topics`, by topic ids."""
         return self._run(self._core.describe_topics_by_id(ids))
 
     def create_partitions(self, topics: Mapping[str, int | NewPartitions], *, validate_only: bool = False) -> None:
-        """Grows each topic to so many partitions in all."""
+        """Grows each topic to this total number of partitions."""
         self._run(self._core.create_partitions(topics, validate_only=validate_only))
 
     def until_topics_led(self, names: Collection[str], partitions: int = 0) -> None:
-        """Waits until every partition of these topics has a leader, and there are at least so many partitions."""
+        """Waits until every partition of these topics has a leader, and there are at least this many partitions."""
         self._run(self._core.until_topics_led(names, partitions))
 
     def until_topics_gone(self, names: Collection[str]) -> None:
-        """Waits until brokers have heard that these topics are deleted."""
+        """Waits until brokers know that these topics are deleted."""
         self._run(self._core.until_topics_gone(names))
 
     def list_offsets(
         self, wanted: Mapping[TopicPartition, Time], *, read_committed: bool = False
     ) -> dict[TopicPartition, ListedOffset]:
-        """The offset of an `OffsetSpec`, or of the first record at or after a time in ms; -1 if there is none."""
+        """Returns the offset of an `OffsetSpec`, or of the first record at or after a time in ms; -1 if there is
+        none."""
         return self._run(self._core.list_offsets(wanted, read_committed=read_committed))
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Deletes what stands before these offsets (-1: all), and tells where each partition then begins."""
+        """Deletes the records before these offsets (-1: all), and returns each partition's new first offset."""
         return self._run(self._core.delete_records(before))
 
     def elect_leaders(
         self, partitions: Collection[TopicPartition] | None = None, *, election: ElectionType = ElectionType.PREFERRED
     ) -> list[TopicPartition]:
-        """Elects leaders, of all partitions without `partitions`, and tells for which one was needed."""
+        """Elects leaders, of all partitions without `partitions`, and returns those for which an election was
+        needed."""
         return self._run(self._core.elect_leaders(partitions, election=election))
 
     def alter_partition_reassignments(
         self, targets: Mapping[TopicPartition, Sequence[int] | None], *, allow_replication_factor_change: bool = True
     ) -> None:
-        """Begins to move partitions to these brokers; None calls off what is under way."""
+        """Starts to move partitions to these brokers; None cancels a move in progress."""
         self._run(
             self._core.alter_partition_reassignments(
                 targets, allow_replication_factor_change=allow_replication_factor_change
@@ -113,7 +115,7 @@ class Admin(ConnectedAdmin):
     def list_partition_reassignments(
         self, partitions: Collection[TopicPartition] | None = None
     ) -> dict[TopicPartition, PartitionReassignment]:
-        """Moves that are under way, of all partitions or of these."""
+        """Returns the moves in progress, of all partitions or of these."""
         return self._run(self._core.list_partition_reassignments(partitions))
 
     # ---- config
@@ -125,89 +127,89 @@ class Admin(ConnectedAdmin):
         *,
         documentation: bool = False,
     ) -> dict[ConfigResource, list[ConfigEntry]]:
-        """Entries of each resource, sorted: all, or those of `names`."""
+        """Returns the entries of each resource, sorted: all, or those in `names`."""
         return self._run(self._core.describe_configs(resources, names, documentation=documentation))
 
     def incremental_alter_configs(
         self, changes: Mapping[ConfigResource, Collection[ConfigChange]], *, validate_only: bool = False
     ) -> None:
-        """Changes single entries; all of a resource's changes or none."""
+        """Changes single entries; either all of a resource's changes are made, or none."""
         self._run(self._core.incremental_alter_configs(changes, validate_only=validate_only))
 
     def alter_configs(
         self, replacements: Mapping[ConfigResource, Mapping[str, ConfigValue | None]], *, validate_only: bool = False
     ) -> None:
-        """Puts these in the place of all that was set: what is not named goes back to its default."""
+        """Replaces all settings of each resource: settings that are not given return to their defaults."""
         self._run(self._core.alter_configs(replacements, validate_only=validate_only))
 
     def list_config_resources(self, types: Collection[ConfigResourceType] = ()) -> list[ConfigResource]:
-        """The resources that have a configuration, of these types or of all (Kafka 4.1+; before, client metrics
+        """Returns the resources that have a configuration, of these types or of all (Kafka 4.1+; before, client metrics
         only)."""
         return self._run(self._core.list_config_resources(types))
 
     # ---- cluster
 
     def describe_cluster(self, *, include_fenced: bool = False) -> ClusterDescription:
-        """The cluster's id and brokers; with `include_fenced`, also those that take no part (Kafka 4.0+)."""
+        """Returns the cluster's id and brokers; with `include_fenced`, also fenced ones (Kafka 4.0+)."""
         return self._run(self._core.describe_cluster(include_fenced=include_fenced))
 
     def describe_controllers(self) -> ClusterDescription:
-        """The controllers, as one of them tells it; its listener must be within reach (Kafka 3.9+)."""
+        """Returns the controllers, as reported by one of them; its listener must be reachable (Kafka 3.9+)."""
         return self._run(self._core.describe_controllers())
 
     def describe_features(self) -> list[FeatureLevels]:
-        """Features with the levels that the cluster uses, and those that a broker supports."""
+        """Returns features with the levels that the cluster uses, and those that a broker supports."""
         return self._run(self._core.describe_features())
 
     def update_features(self, updates: Mapping[str, FeatureUpdate], *, validate_only: bool = False) -> None:
-        """Raises or lowers the levels of features; all of them or none."""
+        """Raises or lowers the levels of features; either all are changed, or none."""
         self._run(self._core.update_features(updates, validate_only=validate_only))
 
     def describe_metadata_quorum(self) -> Quorum:
-        """The voters and observers of the metadata quorum, its leader, and each one's progress (KRaft)."""
+        """Returns the voters and observers of the metadata quorum, its leader, and each replica's progress (KRaft)."""
         return self._run(self._core.describe_metadata_quorum())
 
     def add_raft_voter(self, voter_id: int, directory_id: Uuid, endpoints: Mapping[str, Address]) -> None:
-        """Makes a controller that runs and has caught up a voter of a dynamic quorum (KIP-853); `endpoints` are where
-        its controller listeners are reached, by their names."""
+        """Makes a running, caught-up controller a voter of a dynamic quorum (KIP-853); `endpoints` are the addresses of
+        its controller listeners, by name."""
         self._run(self._core.add_raft_voter(voter_id, directory_id, endpoints))
 
     def remove_raft_voter(self, voter_id: int, directory_id: Uuid) -> None:
-        """Takes a controller out of the voters of a dynamic quorum (KIP-853)."""
+        """Removes a controller from the voters of a dynamic quorum (KIP-853)."""
         self._run(self._core.remove_raft_voter(voter_id, directory_id))
 
     def unregister_broker(self, broker_id: int) -> None:
-        """Forgets a broker that is gone for good (KRaft)."""
+        """Unregisters a broker that will not come back (KRaft)."""
         self._run(self._core.unregister_broker(broker_id))
 
     def describe_log_dirs(
         self, brokers: Collection[int] | None = None, partitions: Collection[TopicPartition] | None = None
     ) -> dict[int, dict[str, LogDir]]:
-        """Log directories by broker and path, with their replicas; of all brokers or these."""
+        """Returns log directories by broker and path, with their replicas; of all brokers or these."""
         return self._run(self._core.describe_log_dirs(brokers, partitions))
 
     def describe_replica_log_dirs(
         self, replicas: Collection[TopicPartitionReplica]
     ) -> dict[TopicPartitionReplica, ReplicaLogDirs]:
-        """In which directory each replica lies, and into which it moves."""
+        """Returns the directory of each replica, and the target directory of a move."""
         return self._run(self._core.describe_replica_log_dirs(replicas))
 
     def alter_replica_log_dirs(self, targets: Mapping[TopicPartitionReplica, str]) -> None:
-        """Begins to move replicas into other directories of their brokers."""
+        """Starts to move replicas to other directories of their brokers."""
         self._run(self._core.alter_replica_log_dirs(targets))
 
     # ---- group
 
     def list_groups(self, *, states: Collection[str] = (), types: Collection[str] = ()) -> list[GroupListing]:
-        """All groups of all kinds, by id; only those of a state or type, if some are given."""
+        """Returns all groups by id, of every kind; filtered by state and type, if given."""
         return self._run(self._core.list_groups(states=states, types=types))
 
     def list_consumer_groups(self, *, states: Collection[str] = (), types: Collection[str] = ()) -> list[GroupListing]:
-        """Those of `list_groups` that consumers make up, or that only have offsets."""
+        """Returns the groups that consist of consumers, or that only have offsets."""
         return self._run(self._core.list_consumer_groups(states=states, types=types))
 
     def describe_consumer_groups(self, group_ids: Collection[str]) -> dict[str, GroupDescription]:
-        """Groups of the classic and of the consumer protocol, with their members and what these are assigned."""
+        """Returns groups of the classic and the consumer protocol, with their members and assignments."""
         return self._run(self._core.describe_consumer_groups(group_ids))
 
     def delete_consumer_groups(self, group_ids: Collection[str]) -> None:
@@ -222,7 +224,7 @@ class Admin(ConnectedAdmin):
         member_ids: Collection[str] = (),
         reason: str | None = None,
     ) -> None:
-        """Takes members out of a group: static ones by instance id, others by member id; all if none is named."""
+        """Removes members from a group: static ones by instance id, others by member id; all if none is named."""
         self._run(
             self._core.remove_members_from_consumer_group(
                 group_id, instance_ids=instance_ids, member_ids=member_ids, reason=reason
@@ -232,15 +234,15 @@ class Admin(ConnectedAdmin):
     def list_consumer_group_offsets(
         self, group_ids: Collection[str], *, require_stable: bool = False
     ) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
-        """All that each group has committed; with `require_stable`, once no transaction is committing more."""
+        """Returns all committed offsets of each group; with `require_stable`, waits for pending transactions."""
         return self._run(self._core.list_consumer_group_offsets(group_ids, require_stable=require_stable))
 
     def alter_consumer_group_offsets(self, group_id: str, committed: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """Commits for a group without members, which need not exist before; a number is an offset, too."""
+        """Commits offsets for a group without members, which need not exist yet; a plain number is an offset, too."""
         self._run(self._core.alter_consumer_group_offsets(group_id, committed))
 
     def delete_consumer_group_offsets(self, group_id: str, partitions: Collection[TopicPartition]) -> None:
-        """Deletes what a group has committed for partitions of topics that its members do not read."""
+        """Deletes a group's committed offsets of topics that its members do not read."""
         self._run(self._core.delete_consumer_group_offsets(group_id, partitions))
 
     # ---- transaction
@@ -248,60 +250,61 @@ class Admin(ConnectedAdmin):
     def list_transactions(
         self, *, states: Collection[str] = (), producer_ids: Collection[int] = (), running_ms: int | None = None
     ) -> list[TransactionListing]:
-        """Transactional ids of all coordinators; only those open for longer than `running_ms` (Kafka 3.8+)."""
+        """Returns transactional ids of all coordinators; with `running_ms`, only those open for longer (Kafka 3.8+)."""
         return self._run(self._core.list_transactions(states=states, producer_ids=producer_ids, running_ms=running_ms))
 
     def describe_transactions(self, transactional_ids: Collection[str]) -> dict[str, TransactionDescription]:
-        """State, producer, timeout and partitions of each."""
+        """Returns the state, producer, timeout and partitions of each."""
         return self._run(self._core.describe_transactions(transactional_ids))
 
     def describe_producers(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, list[ActiveProducer]]:
-        """The producers that each partition remembers."""
+        """Returns the producers that each partition remembers."""
         return self._run(self._core.describe_producers(partitions))
 
     def list_open_transactions(self, partitions: Collection[TopicPartition]) -> list[OpenTransaction]:
-        """The open transactions of these partitions."""
+        """Returns the open transactions of these partitions."""
         return self._run(self._core.list_open_transactions(partitions))
 
     def find_transaction_owners(
         self, opened: Collection[OpenTransaction]
     ) -> dict[OpenTransaction, TransactionDescription | None]:
-        """The transactional id and state that a coordinator knows for each; None for a hanging transaction, which
-        nobody will end (KIP-664)."""
+        """Returns the transactional id and state that a coordinator knows for each; None for a hanging transaction,
+        which no coordinator will end (KIP-664)."""
         return self._run(self._core.find_transaction_owners(opened))
 
     def abort_transaction(self, hanging: OpenTransaction) -> None:
-        """Writes an abort marker into one partition, past any coordinator: for a transaction that hangs."""
+        """Writes an abort marker to one partition, without the coordinator: for a hanging transaction."""
         self._run(self._core.abort_transaction(hanging))
 
     def fence_producers(
         self, transactional_ids: Collection[str], *, transaction_timeout_ms: int = 60000
     ) -> dict[str, FencingProducer]:
-        """Takes transactional ids over: their open transactions are aborted, their producers can go on no more."""
+        """Fences the producers of transactional ids and aborts their open transactions."""
         return self._run(self._core.fence_producers(transactional_ids, transaction_timeout_ms=transaction_timeout_ms))
 
     def end_transactions(self, left: Collection[LeftTransaction], *, commit: bool = True) -> None:
-        """Ends what producers have left by `leave_transaction`; again, where nobody heard what came of it."""
+        """Ends transactions that producers left with `leave_transaction`; may be repeated if the outcome is unknown."""
         self._run(self._core.end_transactions(left, commit=commit))
 
     # ---- security
 
     def describe_acls(self, wanted: AclFilter | None = None) -> list[Acl]:
-        """ACLs that match; all without a filter."""
+        """Returns the ACLs that match; all without a filter."""
         return self._run(self._core.describe_acls(wanted))
 
     def create_acls(self, acls: Sequence[Acl]) -> None:
-        """Adds ACLs; one that is there stays."""
+        """Adds ACLs; existing ones stay."""
         self._run(self._core.create_acls(acls))
 
     def delete_acls(self, filters: Sequence[AclFilter]) -> dict[AclFilter, list[Acl]]:
-        """Deletes what matches, and tells it."""
+        """Deletes the matching ACLs, and returns them."""
         return self._run(self._core.delete_acls(filters))
 
     def describe_client_quotas(
         self, components: Mapping[str, str | QuotaName] | None = None, *, strict: bool = False
     ) -> dict[QuotaEntity, dict[str, float]]:
-        """Quotas of those that match every component ("user", "client-id", "ip"); `strict`: and have no other."""
+        """Returns the quotas that match every component ("user", "client-id", "ip"); with `strict`, of entities without
+        further components."""
         return self._run(self._core.describe_client_quotas(components, strict=strict))
 
     def alter_client_quotas(
@@ -311,7 +314,7 @@ class Admin(ConnectedAdmin):
         self._run(self._core.alter_client_quotas(changes, validate_only=validate_only))
 
     def describe_user_scram_credentials(self, users: Collection[str] | None = None) -> dict[str, list[ScramCredential]]:
-        """The SCRAM mechanisms for which users have credentials; all users, or these."""
+        """Returns the SCRAM mechanisms for which users have credentials; all users, or these."""
         return self._run(self._core.describe_user_scram_credentials(users))
 
     def alter_user_scram_credentials(self, changes: Sequence[ScramUpsertion | ScramDeletion]) -> None:
@@ -321,19 +324,20 @@ class Admin(ConnectedAdmin):
     def create_delegation_token(
         self, *, owner: str | None = None, renewers: Sequence[str] = (), max_lifetime_ms: int = -1
     ) -> DelegationToken:
-        """A token for `owner` ("User:alice"), or for the caller; -1 is the longest that brokers allow."""
+        """Creates a token for `owner` ("User:alice"), or for the caller; -1 is the longest lifetime that brokers
+        allow."""
         return self._run(
             self._core.create_delegation_token(owner=owner, renewers=renewers, max_lifetime_ms=max_lifetime_ms)
         )
 
     def renew_delegation_token(self, hmac: bytes, *, period_ms: int = -1) -> int:
-        """Lets a token live on, and tells when it expires now, in ms; -1 is the brokers' default."""
+        """Extends a token's life, and returns its new expiry in ms; -1 is the brokers' default."""
         return self._run(self._core.renew_delegation_token(hmac, period_ms=period_ms))
 
     def expire_delegation_token(self, hmac: bytes, *, period_ms: int = -1) -> int:
-        """Sets when a token ends, and tells it, in ms; -1 ends it at once."""
+        """Sets a token's expiry, and returns it in ms; -1 expires it at once."""
         return self._run(self._core.expire_delegation_token(hmac, period_ms=period_ms))
 
     def describe_delegation_tokens(self, owners: Collection[str] | None = None) -> list[DelegationToken]:
-        """Tokens that the caller may see, of all owners or of these."""
+        """Returns the tokens that the caller may see, of all owners or of these."""
         return self._run(self._core.describe_delegation_tokens(owners))

@@ -19,7 +19,7 @@ class ConnectedAdmin(Facade):
 
     Settings are keywords, or a mapping with Kafka's dotted names; see docs/client-configuration.md. Connects at once,
     and raises `CannotReachCluster` when no bootstrap address answers. A call about several things that fails for some
-    of them raises the first failure, a `BrokerError` whose `outcomes` tell what became of each.
+    of them raises the first failure, a `BrokerError` whose `outcomes` has every result.
     """
 
     def __init__(self, options: Mapping[str, object] | None = None, **keywords: Unpack[AdminKeywords]) -> None:

@@ -1,4 +1,5 @@
-"""**Consumer** for threads: one of them reads, and the consumer's own thread fetches and keeps it in its group.
+"""**Consumer** for threads: the application's thread reads, and the consumer's own thread fetches and keeps up the
+membership.
 
 with Consumer("orders", bootstrap_servers="localhost:9092", group_id="billing") as consumer:
     for record in consumer:
@@ -36,7 +37,7 @@ Offsets = Mapping[TopicPartition, CommittedOffset]
 
 
 class Consumer(Facade):
-    """Reads records, of topics that its group hands out, or of partitions that it is given by `assign`.
+    """Reads records of topics assigned by its group, or of partitions assigned manually with `assign`.
 
     >>> with Consumer("orders", bootstrap_servers="localhost:9092", group_id="billing") as consumer:
     ...     for record in consumer:
@@ -45,9 +46,9 @@ class Consumer(Facade):
     Settings are keywords, or a mapping with Kafka's dotted names (`options`, or in the first place); see
     docs/client-configuration.md. Connects at once, and raises `CannotReachCluster` when no bootstrap address answers.
 
-    One thread at a time may use it; another is refused with `IllegalState`. Listeners and callbacks are called in that
-    thread, within its calls. Heartbeats go on while it works. At the end of `with` what was read is committed, if that
-    goes by itself, and the group is left.
+    Only one thread at a time may use it; another gets `IllegalState`. Listeners and callbacks are called in that
+    thread, within its calls. Heartbeats continue while it works. The end of `with` commits, if auto-commit is enabled,
+    and leaves the group.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Consumer(Facade):
         self._opened()
 
     def close(self, timeout_ms: int | None = None) -> None:
-        """Commits what was read if that goes by itself, leaves the group, and closes; within 30 s unless told."""
+        """Commits, if auto-commit is enabled, leaves the group, and closes; within 30 s by default."""
         with self._only:
             self._end(self._core.close(timeout_ms))
 
@@ -80,7 +81,7 @@ class Consumer(Facade):
             self._core.put_back()
         self.close()
 
-    # ---- what to read
+    # ---- subscription
 
     def subscribe(
         self,
@@ -88,8 +89,8 @@ class Consumer(Facade):
         pattern: "str | re.Pattern[str] | SubscriptionPattern | None" = None,
         listener: Any = None,
     ) -> None:
-        """Topics by name, or by a pattern; replaces what was subscribed to before. `listener` hears, within the calls
-        that read, what the group gives and takes (`RebalanceListener`).
+        """Subscribes to topics by name, or by a pattern; replaces the previous subscription. `listener` is told, within
+        calls that read, about assigned and revoked partitions (`RebalanceListener`).
 
         >>> consumer.subscribe(["orders", "payments"])
         >>> consumer.subscribe(pattern="orders-.*")
@@ -97,14 +98,14 @@ class Consumer(Facade):
         self._do(self._core.subscribe, topics, pattern, listener)
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
-        """By hand, without a group's help.
+        """Assigns partitions manually, without a group.
 
         >>> consumer.assign([TopicPartition("orders", 0)])
         """
         self._do(self._core.assign, partitions)
 
     def unsubscribe(self) -> None:
-        """Reads nothing any more, and leaves the group."""
+        """Stops reading, and leaves the group."""
         self._ask(self._core.unsubscribe())
 
     def assignment(self) -> set[TopicPartition]:
@@ -116,7 +117,7 @@ class Consumer(Facade):
     # ---- reading
 
     def poll(self, timeout_ms: float = 0, max_records: int | None = None) -> Records:
-        """Records by partition, at most `max_poll_records`; waits so long for some, and then there are none.
+        """Returns records by partition, at most `max_poll_records`; empty if none arrive within the timeout.
 
         >>> for partition, records in consumer.poll(timeout_ms=1000).items():
         ...     print(partition, len(records))
@@ -126,8 +127,8 @@ class Consumer(Facade):
             return self._take_held(most) or self._take_next(most, timeout_ms)
 
     def wakeup(self) -> None:
-        """From any thread: ends the wait of the one that reads, with a `WakeupError`; where none reads, the next call
-        that does gets it. Once: the next read goes on where it was.
+        """Callable from any thread: ends the wait of a thread that reads, with a `WakeupError`; if none reads, the next
+        call that does gets it, once. Reading then continues where it was.
 
         >>> signal.signal(signal.SIGTERM, lambda *_: consumer.wakeup())
         """
@@ -136,16 +137,16 @@ class Consumer(Facade):
     def getmany(
         self, *partitions: TopicPartition, timeout_ms: float | None = 0, max_records: int | None = None
     ) -> Records:
-        """As `poll`; of these partitions only, if any are named. None waits as long as it takes."""
+        """Like `poll`; only of these partitions, if any are named. None waits without limit."""
         work = self._core.getmany(*partitions, timeout_ms=timeout_ms, max_records=max_records)
         return self._ask(work, self._give_back)
 
     def getone(self, *partitions: TopicPartition) -> ConsumerRecord:
-        """The next record; waits for it."""
+        """Returns the next record; waits for it."""
         return self._ask(self._core.getone(*partitions), lambda record: self._give_back(_of_one(record)))
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
-        """Record by record, without an end; the position is behind the one that was given last."""
+        """Iterates over records without end; the position is after the last record returned."""
         core = self._core
         is_intercepted = core.is_intercepted
         while True:
@@ -154,7 +155,7 @@ class Consumer(Facade):
             running = core.running
             core.in_hand = state
             for record in records:
-                # In this thread: what it costs to ask the other for each record would be fifty times the work.
+                # In this thread: asking the other thread for each record would cost fifty times as much.
                 state.offset = record[2] + 1
                 state.epoch = record[8]
                 if is_intercepted:
@@ -167,7 +168,8 @@ class Consumer(Facade):
     def batches(
         self, *partitions: TopicPartition, max_records: int | None = None
     ) -> Iterator[tuple[TopicPartition, list[ConsumerRecord]]]:
-        """Batch by batch, each of one partition. While one is worked on, the position is behind all of it.
+        """Iterates over batches, each of one partition. While a batch is being processed, the position is after all of
+        it.
 
         >>> for partition, records in consumer.batches(max_records=10_000):
         ...     save(records)
@@ -179,8 +181,8 @@ class Consumer(Facade):
     def arrow(
         self, *partitions: TopicPartition, timeout_ms: float | None = None, headers: bool = False
     ) -> "Iterator[pa.RecordBatch]":
-        """pyarrow's RecordBatches, each what one fetch brought of a partition; without a Python object for each record.
-        Ends when nothing has come for `timeout_ms`. Deserializers and interceptors are not asked.
+        """Yields pyarrow's RecordBatches, each from one fetch of a partition, without a Python object per record. Ends
+        when nothing has come for `timeout_ms`. Deserializers and interceptors are not called.
 
         >>> for batch in consumer.arrow():
         ...     writer.write_batch(batch)
@@ -191,26 +193,26 @@ class Consumer(Facade):
     # ---- positions
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Where to read on.
+        """Sets the next offset to read.
 
         >>> consumer.seek(TopicPartition("orders", 0), 42)
         """
         self._do(self._core.seek, partition, offset)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Of all that is assigned, if none are named."""
+        """Applies to all assigned partitions if none are named."""
         self._do(self._core.seek_to_beginning, *partitions)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Of all that is assigned, if none are named."""
+        """Applies to all assigned partitions if none are named."""
         self._do(self._core.seek_to_end, *partitions)
 
     def position(self, partition: TopicPartition, timeout_ms: float | None = None) -> int:
-        """The offset of the next record that will be given."""
+        """Returns the offset of the next record."""
         return self._ask(self._core.position(partition, timeout_ms))
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Gives nothing of these until `resume`; they stay assigned."""
+        """Suspends reading of these partitions until `resume`; they stay assigned."""
         self._do(self._core.pause, *partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
@@ -224,76 +226,79 @@ class Consumer(Facade):
         return self._do(self._core.lag, partition)
 
     def highwater(self, partition: TopicPartition) -> int | None:
-        """The high watermark, by the last answer of its broker."""
+        """Returns the high watermark, as of the last response."""
         return self._do(self._core.highwater, partition)
 
     def last_stable_offset(self, partition: TopicPartition) -> int | None:
-        """Of the first record of a transaction that is still open, by the last answer of its broker."""
+        """Returns the offset of the first open transaction, as of the last response."""
         return self._do(self._core.last_stable_offset, partition)
 
     # ---- commits
 
     def commit(self, offsets: Offsets | None = None, timeout_ms: float | None = None) -> None:
-        """Of what has been read, or these offsets: each that of the next record to read. Retries until it is done.
+        """Commits the current positions, or these offsets: each that of the next record to read. Retries until it is
+        done.
 
         >>> consumer.commit({TopicPartition("orders", 0): record.offset + 1})
         """
         self._ask(self._core.commit(offsets, timeout_ms))
 
     def commit_async(self, offsets: Offsets | None = None, callback: CommitCallback | None = None) -> None:
-        """Tried once. `callback(offsets, error)` hears of it within a later call that reads, commits or closes."""
+        """Commits without retries. `callback(offsets, error)` is called within a later call that reads, commits or
+        closes."""
         self._do(self._core.commit_async, offsets, callback)
 
     def committed(
         self, *partitions: TopicPartition, timeout_ms: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The offsets that the group has committed, for these partitions, or for all assigned ones."""
+        """Returns the group's committed offsets of these partitions, or of all assigned ones."""
         return self._ask(self._core.committed(*partitions, timeout_ms=timeout_ms))
 
     def group_metadata(self) -> GroupMetadata:
-        """For `Producer.send_offsets_to_transaction`."""
+        """Returns the argument for `Producer.send_offsets_to_transaction`."""
         return self._do(self._core.group_metadata)
 
-    # ---- what there is
+    # ---- metadata
 
     def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         return self._ask(self._core.beginning_offsets(partitions))
 
     def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Of the next record; with read_committed, of the first that is still undecided."""
+        """Returns the offset of the next record; with read_committed, that of the first open transaction."""
         return self._ask(self._core.end_offsets(partitions))
 
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, Time]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after a time, in ms since 1970 or as a datetime; None where there is none."""
+        """Returns the first record at or after a time, in ms since 1970 or as a datetime; None if there is none."""
         return self._ask(self._core.offsets_for_times(timestamps))
 
     def partitions_for(self, topic: str) -> set[int]:
-        """The numbers of its partitions; none where there is no such topic."""
+        """Returns the topic's partition numbers; none if it does not exist."""
         return self._ask(self._core.partitions_for(topic))
 
     def topics(self) -> set[str]:
-        """All that this consumer may see."""
+        """Returns all topics that this consumer may see."""
         return self._ask(self._core.topics())
 
     def metrics(self) -> dict[str, float]:
-        """By Kafka's names.
+        """Returns metrics by Kafka's names.
 
         >>> consumer.metrics()["records-lag-max"]
         """
         return self._do(self._core.metrics)
 
-    # ---- within
+    # ---- helpers
 
     def _take_held(self, most: int) -> Records:
-        """Of what the loop's thread has handed over before, unless it may have something else for us by now."""
+        """Takes records handed over earlier, unless the loop's thread may have other work for this thread by now."""
         if self._held is None or self._core.running.is_due:
             return {}
         return self._take_of(*self._held, most)
 
     def _take_next(self, most: int, timeout_ms: float | None) -> Records:
-        """From the loop's thread: where a partition has many, they are handed over at once, for the next calls, too."""
+        """Takes records from the loop's thread; if a partition has many, they are handed over in bulk, for later calls
+        too."""
         self._held = None
         found = self._run(self._core.take_or_hand(most, timeout_ms), self._give_back)
         if not isinstance(found, tuple):

@@ -1,4 +1,4 @@
-"""Deserializers and interceptors of a consumer for threads: both are called in the thread that reads, in this order."""
+"""Deserializers and interceptors of a consumer for threads: both run in the reading thread, in this order."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ Seek = Callable[[TopicPartition, int], None]
 
 
 class DeserializingInterceptors(Interceptors):
-    """`seek` is called from that thread, for records that were taken and cannot be given."""
+    """`seek` is called from that thread, to return records that were taken but cannot be deserialized."""
 
     def __init__(self, settings: ConsumerSettings, seek: Seek) -> None:
         super().__init__(settings.interceptors)
@@ -27,7 +27,8 @@ class DeserializingInterceptors(Interceptors):
         return self._reads or super().see_records
 
     def on_consume(self, records: Records) -> Records:
-        """Raises `SerializationFailed` when the first record of a partition does not read; nothing was taken then."""
+        """Raises `SerializationFailed` if the first record of a partition cannot be deserialized; then nothing was
+        taken."""
         return super().on_consume(self._deserialized(records) if self._reads else records)
 
     def _deserialized(self, records: Records) -> Records:
@@ -44,13 +45,13 @@ class DeserializingInterceptors(Interceptors):
                     given[0].offset,
                 ) from failure
             if failure is not None:
-                # It is the first next time.
+                # It will be the first next time.
                 self._seek(partition, given[len(done)].offset)
             read[partition] = done
         return read
 
     def _read_all(self, records: list[ConsumerRecord]) -> tuple[list[ConsumerRecord], Exception | None]:
-        """As many as read, and what is wrong with the next."""
+        """Returns the records before the first that fails, and its error."""
         done: list[ConsumerRecord] = []
         for record in records:
             try:
@@ -63,6 +64,6 @@ class DeserializingInterceptors(Interceptors):
         try:
             return self._deserialize(record)
         except NeedsLoading as needed:
-            # This is the thread of an event loop, which the call blocks anyway.
+            # This is an event loop's thread, which the call blocks anyway.
             needed.load()
             return self._deserialize(record)

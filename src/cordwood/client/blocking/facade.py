@@ -13,13 +13,13 @@ from cordwood.runtime.background import at_exit
 
 T = TypeVar("T")
 
-# What an interpreter that ends gives a client that was not closed.
+# Grace period for unclosed clients at interpreter exit.
 EXIT_TIMEOUT_S = 10.0
 
 
 class Facade(ABC):
-    """Closed by `close`, at the end of `with`, or when the interpreter ends. One that is forgotten without that does
-    its last work in the background, with a ResourceWarning."""
+    """Closed by `close`, at the end of `with`, or at interpreter exit. A client that is garbage-collected before that
+    finishes in the background, with a ResourceWarning."""
 
     def __init__(self, name: str) -> None:
         self._portal = Portal(name)
@@ -28,7 +28,7 @@ class Facade(ABC):
         self._stay_at_exit: Callable[[], None] = _nothing
 
     def _opened(self) -> None:
-        """From now on there is something to close."""
+        """Registers the client for closing."""
         self._is_open = True
         self._stay_at_exit = at_exit(_closing(weakref.ref(self)))
 
@@ -36,7 +36,7 @@ class Facade(ABC):
         return self._portal.run(work, undelivered=undelivered)
 
     def _end(self, last_work: Coroutine[Any, Any, None]) -> None:
-        """Once: does the last work, and ends the thread, whatever becomes of the work."""
+        """Does the last work once, and ends the thread whatever the result."""
         if not self._is_open:
             last_work.close()
             return
@@ -49,7 +49,7 @@ class Facade(ABC):
         self._stay_at_exit()
         try:
             if self._portal.background.forked:
-                # The thread and the connections are the other process's.
+                # The thread and the connections belong to the parent process.
                 last_work.close()
             else:
                 self._portal.run(last_work)
@@ -80,7 +80,7 @@ class Facade(ABC):
 
 
 def _closing(facade: "weakref.ref[Facade]") -> Callable[[], None]:
-    """Does not keep it alive."""
+    """Holds no reference that keeps the client alive."""
 
     def close() -> None:
         alive = facade()

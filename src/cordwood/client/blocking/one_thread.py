@@ -1,4 +1,4 @@
-"""Keeps a client to one thread at a time, as Kafka's consumer is."""
+"""Restricts a client to one thread at a time, like Kafka's consumer."""
 
 from types import TracebackType
 
@@ -7,7 +7,7 @@ from cordwood.runtime.threads import Lock, current_thread_id, current_thread_nam
 
 
 class OneThread:
-    """`with` it around each call. The thread that is within may enter again, from a callback."""
+    """Wrap each call in `with`. The thread inside may re-enter, from a callback."""
 
     def __init__(self, what: str) -> None:
         self._what = what

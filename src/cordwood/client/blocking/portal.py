@@ -1,11 +1,10 @@
-"""From an application's threads to the loop of a client and back.
+"""A bridge between an application's threads and a client's event loop.
 
-portal = Portal("cordwood-consumer")
-records = portal.run(consumer.poll())
+portal = Portal("cordwood-consumer") records = portal.run(consumer.poll())
 
-`run` has a coroutine run on the loop's thread while the calling thread waits. What it waits for may also be work for
-itself: a coroutine that awaits `in_caller(callback, ...)` has the callback run in the thread that waits, which may well
-call `run` again.
+`run` runs a coroutine on the loop's thread while the calling thread waits. In the meantime the calling thread may get
+work: a coroutine that awaits `in_caller(callback, ...)` runs the callback in the waiting thread, which may call `run`
+again.
 """
 
 import asyncio
@@ -28,11 +27,11 @@ class Portal:
     def __init__(self, name: str) -> None:
         self._name = name
         self.background = BackgroundLoop(name)
-        # Guards what follows: nothing is put on a loop that has been told to stop, where it would never run.
+        # Guards the fields below: nothing is scheduled on a loop that was told to stop, where it would never run.
         self._lock = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
-        # The calls that wait now, the innermost of nested ones last. Only the loop's thread looks at them.
+        # Waiting calls, the innermost of nested ones last. Used on the loop's thread only.
         self._calls: list[_Call[Any]] = []
         self._call_came = asyncio.Event()
 
@@ -64,7 +63,7 @@ class Portal:
             call.forget()
 
     def check_thread(self) -> None:
-        """Raises `IllegalState` on the loop's own thread: a caller there would wait for itself."""
+        """Raises `IllegalState` on the loop's own thread: a call there would deadlock."""
         if self.background.is_current_thread:
             raise IllegalState(f"a callback on {self._name}'s own thread cannot block on it: that would deadlock")
 
@@ -77,7 +76,7 @@ class Portal:
             )
 
     def post(self, callback: Callable[..., object], *args: object) -> None:
-        """Has the loop's thread call this soon; does not wait. Raises as `run` does."""
+        """Schedules a call on the loop's thread without waiting. Raises like `run`."""
         self.check_fork()
         with self._lock:
             if self._closed:
@@ -87,8 +86,8 @@ class Portal:
             self._loop.call_soon_threadsafe(callback, *args)
 
     async def in_caller(self, callback: Callable[..., T], *args: object) -> T:
-        """On the loop's thread: has `callback` run in the thread of the call that this is awaited in. Who is awaited in
-        none, or in one that is over, gets the next that waits."""
+        """Runs `callback` in the thread whose call awaits this. If there is none, or it has ended, uses the next
+        waiting thread."""
         call = _current.get(None)
         while call is None or call.is_over:
             call = await self._waiting_call()
@@ -96,7 +95,7 @@ class Portal:
         return result
 
     def close(self) -> None:
-        """Ends the loop's thread. What still waits in `run` is cancelled."""
+        """Ends the loop's thread. Calls waiting in `run` are cancelled."""
         if self.background.forked:
             return
         with self._lock:
@@ -104,8 +103,8 @@ class Portal:
         self.background.stop()
 
     def abandon(self, last_work: Coroutine[Any, Any, None]) -> None:
-        """For a client that is garbage-collected without `close`: does the last work, then ends the thread; waits for
-        neither."""
+        """For a client that is garbage-collected without `close`: does the last work, then ends the thread, without
+        waiting."""
 
         def begin() -> None:
             task = asyncio.get_running_loop().create_task(last_work)
@@ -128,12 +127,12 @@ class Portal:
         self._calls.remove(call)
 
     def _withdraw(self, call: "_Call[Any]") -> None:
-        """On the thread that waits, and does so no more: returns when the coroutine is over. An interrupt may have come
-        at any step, so it may or may not have been put on the loop."""
+        """Called by a thread that stops waiting: returns when the coroutine has ended. An interrupt may have come at
+        any step, so the coroutine may or may not be on the loop."""
         try:
             self.post(call.cancel)
         except Exception:  # noqa: BLE001  closed, forked, or no loop to be had
-            # Nothing is put on the loop any more; what is there already ends with its thread.
+            # No more work is scheduled; what is scheduled ends with the thread.
             self.background.join()
             call.drop()
         else:
@@ -151,14 +150,14 @@ _current: "ContextVar[_Call[Any]]" = ContextVar("cordwood_call")
 
 @dataclass(frozen=True, slots=True)
 class _Done(Generic[T]):
-    """In an inbox: the coroutine is over."""
+    """Inbox message: the coroutine has ended."""
 
     task: "asyncio.Task[T]"
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """In an inbox: something for the waiting thread to do."""
+    """Inbox message: work for the waiting thread."""
 
     callback: Callable[..., Any]
     args: tuple[object, ...]
@@ -166,7 +165,7 @@ class _Work:
     loop: asyncio.AbstractEventLoop
 
     def do(self) -> None:
-        """Interrupts go to the thread that works, after the coroutine has heard of them."""
+        """Exceptions such as Ctrl-C go to the thread that works, after the coroutine got them."""
         try:
             value = self.callback(*self.args)
         except BaseException as error:
@@ -180,20 +179,20 @@ class _Work:
         self._answer(self.result.cancel)
 
     def _answer(self, callback: Callable[..., object], *args: object) -> None:
-        # Where the callback has closed the client, nobody waits for the answer, and the loop says it is closed.
+        # If the callback has closed the client, the loop is closed and nobody needs the result.
         with suppress(RuntimeError):
             self.loop.call_soon_threadsafe(callback, *args)
 
 
 class _Call(Generic[T]):
-    """One thread that waits for one coroutine."""
+    """A thread waiting for a coroutine."""
 
     def __init__(self, work: Coroutine[Any, Any, T], timeout: float | None) -> None:
         self.is_over = False
         self._work = work
         self._timeout = timeout
         self._task: asyncio.Task[T] | None = None
-        # None: it never began.
+        # None if it never began.
         self._inbox: Inbox[_Done[T] | _Work | None] = Inbox()
 
     # ---- on the loop's thread
@@ -227,7 +226,7 @@ class _Call(Generic[T]):
         self._inbox.put(_Work(callback, args, result, loop))
         return await result
 
-    # ---- on the thread that waits
+    # ---- on the waiting thread
 
     def outcome(self) -> T:
         while isinstance(message := self._inbox.next(), _Work):
@@ -239,22 +238,23 @@ class _Call(Generic[T]):
             raise Closed("closed while this call was pending") from None
 
     def drop(self) -> None:
-        """It will not begin, unless it has."""
+        """Prevents the coroutine from starting, unless it has."""
         if self._task is None:
             self.is_over = True
             self._work.close()
 
     def wait_out(self) -> None:
-        """Until the coroutine, which has been cancelled, is over."""
+        """Waits until the cancelled coroutine has ended."""
         while isinstance(message := self._inbox.next(), _Work):
             message.refuse()
 
     def forget(self) -> None:
-        """The task's context knows this call: together they would keep what it returned until garbage is collected."""
+        """Breaks a reference cycle: the task's context knows this call, which would keep its result alive until garbage
+        collection."""
         self._task = None
 
     def give_back(self, undelivered: Callable[[T], None]) -> None:
-        """It is over, and this thread was interrupted before it had what came of it."""
+        """Handles a result that arrived after this thread was interrupted."""
         task = self._task
         if task is not None and not task.cancelled() and task.exception() is None:
             undelivered(task.result())
@@ -281,5 +281,5 @@ def _fail(result: "asyncio.Future[Any]", error: BaseException) -> None:
     if isinstance(error, Exception):
         result.set_exception(error)
     else:
-        # KeyboardInterrupt and SystemExit are the application's; the coroutine is only told to end.
+        # KeyboardInterrupt and SystemExit belong to the application; the coroutine is only cancelled.
         result.cancel()

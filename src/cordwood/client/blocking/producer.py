@@ -1,4 +1,4 @@
-"""**Producer** for threads: `send` appends in the caller's thread; a thread of the producer's own sends.
+"""**Producer** for threads: `send` appends in the caller's thread; the producer's own thread sends.
 
 with Producer(bootstrap_servers="localhost:9092") as producer:
     producer.send("orders", b"value", key=b"key")
@@ -38,7 +38,7 @@ class Producer(Facade):
     ...         producer.send("orders", f"order {number}")
 
     Settings are keywords, or a mapping with Kafka's dotted names; see docs/client-configuration.md. Connects at once,
-    and raises `CannotReachCluster` when no bootstrap address answers. At the end of `with` what was sent is delivered.
+    and raises `CannotReachCluster` when no bootstrap address answers. The end of `with` waits for delivery.
     """
 
     def __init__(self, options: Mapping[str, object] | None = None, **keywords: Unpack[ProducerKeywords]) -> None:
@@ -49,7 +49,7 @@ class Producer(Facade):
         except BaseException:
             self._portal.close()
             raise
-        # At hand, because `send` is called a lot.
+        # Cached, because `send` is called a lot.
         self._thread = self._portal.background
         self._opened()
 
@@ -63,7 +63,7 @@ class Producer(Facade):
         timestamp_ms: int | None = None,
         headers: GivenHeaders = (),
     ) -> Delivery:
-        """Takes the record, and returns before it is sent. What is returned is its promise:
+        """Queues the record and returns a promise for its delivery:
 
         >>> producer.send("orders", "value").result(timeout=10).offset
         >>> producer.send("orders", "value").add_done_callback(print)
@@ -91,15 +91,15 @@ class Producer(Facade):
         timestamp_ms: int | None = None,
         headers: GivenHeaders = (),
     ) -> RecordMetadata:
-        """Returns when the record is delivered.
+        """Sends the record and waits for its delivery.
 
         >>> producer.send_and_wait("orders", "value").offset
         """
         return self.send(topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers).result()
 
     def send_many(self, records: Iterable[Sequence[Any]]) -> BulkDelivery:
-        """Takes them all; each is a `ProducerRecord`, or a tuple of what `send` takes, in its order. What is returned
-        is for all of them.
+        """Queues many records; each is a `ProducerRecord`, or a tuple of `send`'s arguments, in order. Returns one
+        promise for all of them.
 
         >>> producer.send_many(("orders", f"order {number}") for number in range(1000)).result().record_count
         1000
@@ -118,8 +118,8 @@ class Producer(Facade):
         timestamp: "Column | int | None" = None,
         headers: "Column | None" = None,
     ) -> BulkDelivery:
-        """Takes all rows of a Table, RecordBatch or RecordBatchReader of pyarrow, without a Python object for each.
-        `key`, `value` and so on are names of columns, or arrays.
+        """Queues all rows of a pyarrow Table, RecordBatch or RecordBatchReader, without a Python object per row. `key`,
+        `value` and so on are names of columns, or arrays.
 
         >>> producer.send_arrow(table, "orders", key="customer", value="payload").result().last_offsets
         """
@@ -130,7 +130,7 @@ class Producer(Facade):
         )
 
     def flush(self, timeout: float | None = None) -> None:
-        """Sends all that was taken without lingering, and waits until it is delivered or has failed.
+        """Sends all queued records without lingering, and waits until each is delivered or has failed.
 
         >>> producer.flush(timeout=30)
         """
@@ -145,59 +145,62 @@ class Producer(Facade):
         return self._run(self._core.partitions_for(topic))
 
     def metrics(self) -> dict[str, float]:
-        """By Kafka's names.
+        """Returns metrics by Kafka's names.
 
         >>> producer.metrics()["record-send-rate"]
         """
         return self._run(self._metrics())
 
     def close(self, timeout: float | None = None) -> None:
-        """Sends what waits, for up to `timeout` seconds, and gives up the rest. Also at the end of `with`."""
+        """Sends queued records, for up to `timeout` seconds, and gives up the rest. Also called at the end of
+        `with`."""
         self._end(self._core.close(timeout))
 
     # ---- transactions
 
     def init_transactions(self, keep_prepared: bool = False) -> None:
-        """Once, before the first transaction; needs a `transactional_id`. See `transaction`."""
+        """Must be called once before the first transaction; needs a `transactional_id`. See `transaction`."""
         self._run(self._core.init_transactions(keep_prepared))
 
     def begin_transaction(self) -> None:
         self._run(self._core.begin_transaction())
 
     def send_offsets_to_transaction(self, offsets: OffsetsToSend, group_metadata: GroupMetadata) -> None:
-        """Commits what a consumer has read along with what was made of it. The offset of a partition is that of the
-        next record to read, an int or an `OffsetAndMetadata`.
+        """Commits a consumer's offsets as part of the transaction. The offset of a partition is that of the next record
+        to read, an int or an `OffsetAndMetadata`.
 
         >>> producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
         """
         self._run(self._core.send_offsets_to_transaction(offsets, group_metadata))
 
     def commit_transaction(self) -> None:
-        """Raises `TransactionAbortable` if a record failed: abort then. `ProducerFenced` ends the producer."""
+        """Raises `TransactionAbortable` if a record failed; abort then. `ProducerFenced` is fatal for the producer."""
         self._run(self._core.commit_transaction())
 
     def abort_transaction(self) -> None:
         self._run(self._core.abort_transaction())
 
     def prepare_transaction(self) -> PreparedTxnState:
-        """The first phase of two (KIP-939); keep what it returns for `complete_transaction`."""
+        """The first phase of a two-phase commit (KIP-939); keep the result for `complete_transaction`."""
         return self._run(self._core.prepare_transaction())
 
     def leave_transaction(self) -> LeftTransaction | None:
-        """All is written, and another ends it: `Admin.end_transactions`. None: nothing was sent."""
+        """Flushes, and leaves it to another process to end the transaction with `Admin.end_transactions`. None if
+        nothing was sent."""
         return self._run(self._core.leave_transaction())
 
     def take_transactional_id(self, transactional_id: str) -> None:
-        """Between transactions: goes on with another id, on the same connections; `init_transactions` comes next."""
+        """Continues with another id between transactions, on the same connections; call `init_transactions` next."""
         self._run(self._take_id(transactional_id))
 
     def complete_transaction(self, prepared_state: PreparedTxnState) -> None:
-        """The second phase: commits if this is the transaction that is prepared, else aborts it."""
+        """The second phase: commits if this is the prepared transaction, else aborts it."""
         self._run(self._core.complete_transaction(prepared_state))
 
     @contextmanager
     def transaction(self) -> Iterator["Producer"]:
-        """Begins one, and commits it; aborts it if anything is raised within, or if it cannot be committed.
+        """Begins a transaction, and commits it at the end of `with`; aborts it if an exception is raised, or if it
+        cannot be committed.
 
         >>> producer.init_transactions()
         >>> with producer.transaction():
@@ -213,7 +216,7 @@ class Producer(Facade):
             raise
         self._run(transaction.__aexit__(None, None, None))
 
-    # ---- within
+    # ---- helpers
 
     def _send_when_possible(self, unsent: Unsent) -> Delivery:
         return self._run(self._core.send_when_possible(unsent))

@@ -1,4 +1,5 @@
-"""The async consumer with a thread in front of it: records are handed over in bulk, the application called there."""
+"""An async consumer behind a thread: records are handed over in bulk, and the application's code is called in its own
+thread."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterator
@@ -19,10 +20,9 @@ from cordwood.runtime.sockets import SocketNetwork
 from cordwood.wire.record import ConsumerRecord
 
 Handed = tuple[PartitionState, Iterator[ConsumerRecord]]
-"""Records of one partition. The iteration reports each as processed; it ends early when what is left is not to
-be had any more."""
+"""Records of one partition. The iteration marks each as processed; it ends early if the rest is no longer valid."""
 
-# To ask the other thread takes as long as to go through hundreds of records, and more on a busy machine.
+# Switching to the other thread takes as long as processing hundreds of records, and more on a busy machine.
 _HANDED_RECORDS = 10_000
 
 
@@ -30,7 +30,7 @@ class ThreadedCore(Consumer):
     """Calls the application in the application's thread."""
 
     def __init__(self, topics: Collection[str], settings: ConsumerSettings, network: Network, portal: Portal) -> None:
-        # On the loop's thread a deserializer that is slow would hold up heartbeats.
+        # On the loop's thread a slow deserializer would delay heartbeats.
         without = replace(settings, key_deserializer=None, value_deserializer=None)
         super().__init__(*topics, settings=without, network=network)
         self._portal = portal
@@ -48,11 +48,11 @@ class ThreadedCore(Consumer):
     # ---- on the loop's thread
 
     def give_back(self, records: Records) -> None:
-        """They were taken, and did not arrive: they come again."""
+        """Returns records that were taken but not received; they are delivered again."""
         self._give_back(records)
 
     async def hand(self) -> Handed:
-        """Some records of one partition, whose processing is reported one by one."""
+        """Returns some records of one partition, which are marked as processed one by one."""
         running = self._ready()
         handed = await self._next(lambda: running.reader.buffers.hand((), _HANDED_RECORDS), None)
         assert handed is not None
@@ -60,7 +60,7 @@ class ThreadedCore(Consumer):
         return handed
 
     async def take_or_hand(self, most: int, timeout_ms: float | None) -> Handed | Records:
-        """The records of one partition if there are more than `most`; else what there is of all."""
+        """Returns a partition's records in bulk if there are more than `most`; else all available records."""
         running = self._ready()
         buffers = running.reader.buffers
 
@@ -82,17 +82,19 @@ class ThreadedCore(Consumer):
         self._turns.is_woken = True
         running = self._running
         if running is not None:
-            # At once for a thread that has been handed records; the loop's thread may just be handing some out.
+            # Takes effect at once for a thread with handed-over records; the loop's thread may be handing some out
+            # right now.
             running.is_due = True
-            # It is closed: nobody reads. Without the portal's lock, which a signal may find taken by its own thread.
+            # The consumer is closed, so nobody reads. Don't take the portal's lock: a signal handler may interrupt the
+            # thread that holds it.
             with suppress(RuntimeError):
                 running.loop.call_soon_threadsafe(running.wake)
 
-    # ---- on the application's
+    # ---- on the application's thread
 
     @property
     def running(self) -> Running:
-        """The running consumer; its `is_due` means that the loop's thread may have work for the application. Raises
+        """The running consumer; its `is_due` means that the loop's thread may have work for this thread. Raises
         `Closed`."""
         return self._ready()
 
@@ -102,7 +104,7 @@ class ThreadedCore(Consumer):
 
     @property
     def in_hand(self) -> PartitionState | None:
-        """Of the record that the application has got alone, and works on."""
+        """The partition of the single record that the application is processing."""
         return self._in_hand
 
     @in_hand.setter
@@ -110,7 +112,7 @@ class ThreadedCore(Consumer):
         self._in_hand = state
 
     def put_back(self) -> None:
-        """That record does not count as read."""
+        """Marks that record as unread."""
         self._put_back()
 
     def intercepted(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
@@ -121,7 +123,7 @@ class ThreadedCore(Consumer):
         except Exception:
             raise
         except BaseException:
-            # Control-C: nobody gets these.
+            # Ctrl-C: these records are not delivered.
             self._seek_back(partition, records[0].offset)
             raise
         return [record for each in seen.values() for record in each]

@@ -1,4 +1,4 @@
-"""**Consumer**: the application's end. Records of topics, which its group hands out, or of partitions that it chooses.
+"""**Consumer**: the application's interface. Reads topics that its group assigns, or partitions chosen manually.
 
 async with Consumer("orders", settings=ConsumerSettings(group_id="billing"), network=network) as consumer:
     async for record in consumer:
@@ -62,8 +62,8 @@ _CLOSE_TIMEOUT_S = 30.0
 
 
 class Consumer:
-    """Belongs to one event loop, and one task at a time reads with it. Calls raise a `ClientError`, or what the
-    application's own listeners and deserializers raise."""
+    """Belongs to one event loop, and one task at a time reads with it. Calls raise a `ClientError`, or errors of the
+    application's own listeners and deserializers."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Consumer:
         self._turns = ReadingTurns(self._subscription)
         self._is_closed = False
         self._handed: tuple[PartitionState, Iterator[ConsumerRecord]] | None = None
-        # Of the record that was given last, if it was given alone: it is worked on.
+        # The partition of the single record that the application is processing.
         self._in_hand: PartitionState | None = None
         if topics:
             self.subscribe(topics)
@@ -116,7 +116,7 @@ class Consumer:
         await self.close()
 
     async def close(self, timeout_ms: int | None = None) -> None:
-        """Commits what was read if that goes by itself, leaves the group, and closes; within 30 s unless told."""
+        """Commits, if auto-commit is enabled, leaves the group, and closes; within 30 s by default."""
         if self._turns.is_over:
             return
         self._turns.is_over = True
@@ -145,13 +145,13 @@ class Consumer:
         await self.close()
 
     def _put_back(self) -> None:
-        """The work on the record that was given last has failed: it does not count as read."""
+        """Marks the last record as unread, because processing it failed."""
         state, self._in_hand = self._in_hand, None
         if state is not None and self._subscription.states.get(state.partition) is state:
-            # It stands right behind that record.
+            # The position is right after that record.
             state.offset -= 1
 
-    # ---- what to read
+    # ---- subscription
 
     def subscribe(
         self,
@@ -159,11 +159,11 @@ class Consumer:
         pattern: "str | re.Pattern[str] | SubscriptionPattern | None" = None,
         listener: Any = None,
     ) -> None:
-        """Topics by name, or by a pattern, also of topics that are made later. With KIP-848 a text, or a
-        `SubscriptionPattern`, is in RE2's syntax and matched by the broker; all else is matched here.
+        """Subscribes to topics by name, or by a pattern, which includes topics created later. With KIP-848 a text, or a
+        `SubscriptionPattern`, is in RE2's syntax and matched by the broker; other patterns are matched here.
 
-        Replaces what was subscribed to before. The group hands out partitions within the calls that read; `listener`
-        hears of it (`RebalanceListener`).
+        Replaces the previous subscription. Partitions are assigned within calls that read; `listener` is told about it
+        (`RebalanceListener`).
         """
         check_listener(listener)
         if (pattern is None) == (not topics):
@@ -178,7 +178,8 @@ class Consumer:
         self._subscribed()
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
-        """By hand, without a group's help. Replaces what was assigned before; none at all is `unsubscribe`."""
+        """Assigns partitions manually, without a group. Replaces the previous assignment; an empty one is
+        `unsubscribe`."""
         chosen = partitions_of(partitions)
         if self._running is not None:
             self._running.auto_commit()
@@ -190,7 +191,7 @@ class Consumer:
             self._running.reader.watch.wanted_changed()
 
     async def unsubscribe(self) -> None:
-        """Reads nothing any more, and leaves the group. Raises what its listener raises when that is done."""
+        """Stops reading, and leaves the group. Raises its listener's error when that is done."""
         try:
             if self._running is not None:
                 await self._running.unsubscribe()
@@ -214,18 +215,18 @@ class Consumer:
     # ---- reading
 
     async def poll(self, timeout_ms: float = 0, max_records: int | None = None) -> Records:
-        """Records by partition, at most `max_poll_records`; waits so long for some, and then there are none."""
+        """Returns records by partition, at most `max_poll_records`; empty if none arrive within the timeout."""
         return await self.getmany(timeout_ms=timeout_ms, max_records=max_records)
 
     async def getmany(
         self, *partitions: TopicPartition, timeout_ms: float | None = 0, max_records: int | None = None
     ) -> Records:
-        """As `poll`; of these partitions only, if any are named. None waits as long as it takes."""
+        """Like `poll`; only of these partitions, if any are named. None waits without limit."""
         return await self._take(partitions, timeout_ms, max_records)
 
     def wakeup(self) -> None:
-        """Ends the wait of the task that reads, with a `WakeupError`; where none reads, the next one gets it. Once: who
-        reads again after it goes on where it was, and an iteration is begun anew."""
+        """Ends the wait of the reading task with a `WakeupError`; if none reads, the next one gets it, once. Reading
+        then continues where it was, with a new iteration."""
         self._turns.is_woken = True
         if self._running is not None:
             self._running.wake()
@@ -253,7 +254,7 @@ class Consumer:
         return most
 
     async def getone(self, *partitions: TopicPartition) -> ConsumerRecord:
-        """The next record; waits for it."""
+        """Returns the next record; waits for it."""
         chosen = self._assigned(partitions)
         while True:
             running = self._ready()
@@ -278,7 +279,7 @@ class Consumer:
     async def _next_handed(
         self, running: Running, partitions: Collection[TopicPartition]
     ) -> tuple[PartitionState, Iterator[ConsumerRecord]]:
-        """Records of one partition to go through, once there are some."""
+        """Returns records of one partition to iterate over, once there are some."""
         running.reader.wait_for(partitions)
         buffers, most = running.reader.buffers, self.settings.max_poll_records
         self._handed = handed = await self._next(lambda: buffers.hand(partitions, most), None)
@@ -287,24 +288,24 @@ class Consumer:
         return handed
 
     async def _shown(self, records: Records) -> Records:
-        """To interceptors: what they have made of what was taken."""
+        """Passes records through the interceptors."""
         if not records or not self._interceptors.see_records:
             return records
         try:
             shown: Records = await self._call(self._interceptors.on_consume, records)
         except asyncio.CancelledError:
-            # Nobody gets these.
+            # These records are not delivered.
             self._give_back(records)
             raise
         return shown
 
     async def _shown_one(self, record: ConsumerRecord) -> list[ConsumerRecord]:
-        """The record, or what interceptors have made of it: none, or another."""
+        """Passes a record through the interceptors, which may drop or replace it."""
         records = await self._shown({TopicPartition(record.topic, record.partition): [record]})
         return [kept for each in records.values() for kept in each]
 
     def _give_back(self, records: Records) -> None:
-        """They were taken, and did not arrive: they come again."""
+        """Returns records that were taken but not received; they are delivered again."""
         for partition, taken in records.items():
             if taken and partition in self._subscription.states:
                 self.seek(partition, taken[0].offset)
@@ -313,14 +314,14 @@ class Consumer:
         return self._records()
 
     async def _records(self) -> AsyncGenerator[ConsumerRecord, None]:
-        """One by one; the position is behind the one that was given last."""
+        """Yields records one by one; the position is after the last record yielded."""
         running = self._ready()
         is_intercepted = self._interceptors.see_records
         while True:
             state, records = await self._next_handed(running, ())
             self._in_hand = state
             for record in records:
-                # As `state.advance`, without the call: it is a tenth of the cost of a record.
+                # Inlined `state.advance`: the call is a tenth of the cost of a record.
                 state.offset = record[2] + 1
                 state.epoch = record[8]
                 if is_intercepted:
@@ -334,9 +335,9 @@ class Consumer:
     async def batches(
         self, *partitions: TopicPartition, max_records: int | None = None
     ) -> AsyncGenerator[tuple[TopicPartition, list[ConsumerRecord]], None]:
-        """Batch by batch, each of one partition. While one is worked on, the position is behind all of it."""
+        """Yields batches, each of one partition. While a batch is being processed, the position is after all of it."""
         while True:
-            # Of one only: a commit between two batches is not to be of what comes with the second.
+            # One partition at a time: a commit between two batches must not include the second.
             records = await self._take(partitions, None, max_records, of_one=True)
             for batch in records.items():
                 yield batch
@@ -344,10 +345,10 @@ class Consumer:
     async def arrow(
         self, *partitions: TopicPartition, timeout_ms: float | None = None, headers: bool = False
     ) -> "AsyncGenerator[pa.RecordBatch, None]":
-        """pyarrow's RecordBatches, each what one fetch brought of a partition: topic, partition, offset, timestamp,
-        key, value, and headers if they are wanted; without a Python object for each record.
+        """Yields pyarrow's RecordBatches, each from one fetch of a partition: topic, partition, offset, timestamp, key,
+        value and, on request, headers; without a Python object per record.
 
-        Ends when nothing has come for `timeout_ms`. Deserializers and interceptors are not asked.
+        Ends when nothing has come for `timeout_ms`. Deserializers and interceptors are not called.
         """
         from cordwood.client.consumer.fetches.arrow_batches import placed
         from cordwood.wire.arrow import require_pyarrow
@@ -371,10 +372,10 @@ class Consumer:
         max_records: int | None = None,
         ends: Mapping[TopicPartition, int] | None = None,
     ) -> Rendered | None:
-        """Appends records of one partition to `text`, without a Python object for each: what one fetch brought of it,
-        or `max_records`, and none from the partition's end in `ends` on. None when nothing has come for `timeout_ms`.
+        """Appends records of one partition to `text`, without a Python object per record: those of one fetch, up to
+        `max_records`, and up to the partition's end in `ends`. Returns None when nothing has come for `timeout_ms`.
 
-        Deserializers and interceptors are not asked. Not to be mixed with iterating record by record.
+        Deserializers and interceptors are not called. Don't mix with iterating record by record.
         """
         running = self._ready()
         running.reader.wait_for(())
@@ -395,14 +396,14 @@ class Consumer:
     # ---- positions
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Where to read on. With the leader epoch of an `OffsetAndMetadata` it is found out if the log was cut."""
+        """Sets the next offset to read. The leader epoch of an `OffsetAndMetadata` allows detecting a truncated log."""
         partition = partition_of(partition)
         where = offset_of(partition, offset)
         self._in_hand = None
         self._ready().reader.seek(partition, where.offset, where.leader_epoch)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Of all that is assigned, if none are named. Where that is is found out when it is needed."""
+        """Applies to all assigned partitions if none are named. The offset is looked up when it is needed."""
         self._reset(partitions, TO_BEGINNING)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
@@ -414,13 +415,13 @@ class Consumer:
         self._ready().reader.reset(chosen, strategy)
 
     async def position(self, partition: TopicPartition, timeout_ms: float | None = None) -> int:
-        """The offset of the next record that will be given."""
+        """Returns the offset of the next record."""
         timeout_s = _seconds(timeout_ms)
         timeout_s = self.settings.default_api_timeout_ms / 1000 if timeout_s is None else timeout_s
         return await self._ready().reader.position(partition_of(partition), timeout_s)
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Gives nothing of these until `resume`; they stay assigned."""
+        """Suspends reading of these partitions until `resume`; they stay assigned."""
         self._ready().reader.pause(partitions_given(partitions, none_is_all=False))
 
     def resume(self, *partitions: TopicPartition) -> None:
@@ -434,11 +435,11 @@ class Consumer:
         return self._subscription.state(partition_of(partition)).lag(read_committed=self._is_read_committed)
 
     def highwater(self, partition: TopicPartition) -> int | None:
-        """The high watermark, by the last answer of its broker."""
+        """Returns the high watermark, as of the last response."""
         return self._subscription.state(partition_of(partition)).high_watermark
 
     def last_stable_offset(self, partition: TopicPartition) -> int | None:
-        """Of the first record of a transaction that is still open, by the last answer of its broker."""
+        """Returns the offset of the first open transaction, as of the last response."""
         return self._subscription.state(partition_of(partition)).last_stable_offset
 
     # ---- commits
@@ -448,7 +449,8 @@ class Consumer:
         offsets: Mapping[TopicPartition, CommittedOffset] | None = None,
         timeout_ms: float | None = None,
     ) -> None:
-        """Of what has been read, or these offsets: each that of the next record to read. Retries until it is done."""
+        """Commits the current positions, or these offsets: each that of the next record to read. Retries until it is
+        done."""
         running = self._ready()
         self._in_hand = None
         await running.group.commits.commit(self._offsets(offsets), _seconds(timeout_ms))
@@ -459,7 +461,8 @@ class Consumer:
         offsets: Mapping[TopicPartition, CommittedOffset] | None = None,
         callback: "CommitCallback | None" = None,
     ) -> None:
-        """Tried once. `callback(offsets, error)` hears of it within a later call that reads, commits or closes."""
+        """Commits without retries. `callback(offsets, error)` is called within a later call that reads, commits or
+        closes."""
         if callback is not None and not callable(callback):
             raise BadSetting(f"the callback is {callback!r}; expected a function of offsets and error")
         self._in_hand = None
@@ -468,13 +471,14 @@ class Consumer:
     async def committed(
         self, *partitions: TopicPartition, timeout_ms: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The offsets that the group has committed, for these partitions, or for all assigned ones."""
+        """Returns the group's committed offsets of these partitions, or of all assigned ones."""
         running = self._ready()
         chosen = partitions_given(partitions) or sorted(self._subscription.states)
         return await running.group.commits.committed(chosen, _seconds(timeout_ms))
 
     def group_metadata(self) -> GroupMetadata:
-        """For `Producer.send_offsets_to_transaction`: as who it was given what it reads, whatever has become of it."""
+        """Returns the argument for `Producer.send_offsets_to_transaction`: the membership under which records were
+        returned, even if it has ended since."""
         return self._ready().group.driver.last_metadata
 
     def _offsets(
@@ -482,33 +486,33 @@ class Consumer:
     ) -> Mapping[TopicPartition, OffsetAndMetadata]:
         return self._ready().reader.consumed() if offsets is None else offsets_of(offsets)
 
-    # ---- what there is
+    # ---- metadata
 
     async def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         return await self._listed(partitions, EARLIEST)
 
     async def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Of the next record; with read_committed, of the first that is still undecided."""
+        """Returns the offset of the next record; with read_committed, that of the first open transaction."""
         return await self._listed(partitions, LATEST)
 
     async def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, Time]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after a time, in ms since 1970 or as a datetime; None where there is none."""
+        """Returns the first record at or after a time, in ms since 1970 or as a datetime; None if there is none."""
         times = by_partition(timestamps, time_of, "timestamps", "a time")
         client = self._ready().client
         return await lookups.offsets_for_times(client, times, read_committed=self._is_read_committed)
 
     async def partitions_for(self, topic: str) -> set[int]:
-        """The numbers of its partitions; none where there is no such topic."""
+        """Returns the topic's partition numbers; none if it does not exist."""
         return await lookups.partitions_for(self._ready().client, name_of(topic, "topic"))
 
     async def topics(self) -> set[str]:
-        """Of all that this consumer may see."""
+        """Returns all topics that this consumer may see."""
         return await lookups.topic_names(self._ready().client, exclude_internal=self.settings.exclude_internal_topics)
 
     def metrics(self) -> dict[str, float]:
-        """By the names of Kafka's consumer metrics."""
+        """Returns metrics by the names of Kafka's consumer metrics."""
         running = self._ready()
         return running.metrics.read(self._subscription, running.loop.time(), read_committed=self._is_read_committed)
 
@@ -520,10 +524,10 @@ class Consumer:
     def _is_read_committed(self) -> bool:
         return self.settings.isolation_level == "read_committed"
 
-    # ---- what they share
+    # ---- helpers
 
     async def _call(self, callback: Callable[..., Any], *args: Any) -> Any:
-        """Every call of what belongs to the application goes through here."""
+        """All calls to the application's code pass through here."""
         result = callback(*args)
         return await result if inspect.isawaitable(result) else result
 

@@ -1,4 +1,4 @@
-"""Keys and values from bytes to what the application's deserializers make of them."""
+"""Runs the application's deserializers on keys and values."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ _Read = Callable[[bytes, ConsumerRecord], Any]
 
 
 class Deserialization:
-    """Of a consumer with these settings. Raises whatever its deserializers raise."""
+    """Deserializers of a consumer with these settings. Raises whatever they raise."""
 
     def __init__(self, settings: ConsumerSettings) -> None:
         self._read_key = _reading(settings.key_deserializer, is_key=True)

@@ -9,6 +9,6 @@ class GroupMetadata:
 
     group_id: str
     generation_id: int = -1
-    """The member epoch with KIP-848."""
+    """With KIP-848, the member epoch."""
     member_id: str = ""
     group_instance_id: str | None = None

@@ -1,7 +1,8 @@
-"""Interceptors of a consumer: they see, and may change, what the application is about to get, and hear of commits.
+"""Interceptors of a consumer: they observe, and may change, records before the application gets them, and observe
+commits.
 
-An interceptor is an object with `on_consume(records) -> records`, `on_commit(offsets)` or both. What it raises is
-logged, and the records go on as they were: it never reaches the application.
+An interceptor is an object with `on_consume(records) -> records`, `on_commit(offsets)` or both. Exceptions are logged
+and the records stay unchanged; they never reach the application.
 """
 
 import logging
@@ -18,7 +19,7 @@ Records = dict[TopicPartition, list[ConsumerRecord]]
 
 
 class Interceptors:
-    """In their order; each gets what the one before it has returned."""
+    """Interceptors in order; each gets the result of the one before it."""
 
     def __init__(self, interceptors: Sequence[Any]) -> None:
         self._on_consume = [call for each in interceptors if (call := getattr(each, "on_consume", None)) is not None]

@@ -31,7 +31,7 @@ class ConsumerMetrics:
         self._fetch_size.add(size_bytes, now_s)
 
     def read(self, subscription: Subscription, now_s: float, *, read_committed: bool) -> dict[str, float]:
-        """With the lag of each partition as `records-lag.<topic>-<partition>`."""
+        """Includes the lag of each partition as `records-lag.<topic>-<partition>`."""
         lags = {
             partition: lag
             for partition, state in sorted(subscription.states.items())

@@ -1,4 +1,4 @@
-"""A consumer's part in its group: partitions that come and go within the application's calls, and commits."""
+"""A consumer's part in its group: assignments and revocations within the application's calls, and commits."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ Call = Callable[..., Awaitable[Any]]
 
 
 class Participation:
-    """`call` calls what belongs to the application, `dropped` hears of partitions that are not read any more."""
+    """`call` runs the application's code; `dropped` is called with partitions that are no longer read."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Participation:
         self._subscription = subscription
         self._call = call
         self._dropped = dropped
-        # What the application is at, within one of its calls.
+        # The application's current step, within one of its calls.
         self._taken: Step | None = None
         machine: Machine
         if settings.group_protocol == "consumer":
@@ -55,14 +55,15 @@ class Participation:
         self.commits = Commits(client, settings, self.driver, consumed=consumed)
 
     def subscribe(self) -> None:
-        """Tells the group what is wanted now."""
+        """Tells the group about a new subscription."""
         self.commits.is_member = True
         self.driver.subscribe(self._subscription.topics, self._subscription.remote_pattern)
 
     async def settle(self) -> None:
-        """Performs pending steps for the application. Raises what its listener raises, or what prevents membership.
+        """Performs pending steps for the application. Raises its listener's error, or the reason why it cannot be a
+        member.
 
-        After a cancellation the same step comes again.
+        If it is cancelled, the same step is repeated.
         """
         while (step := self.driver.waiting) is not None:
             failure = await self._take(step)
@@ -72,9 +73,9 @@ class Participation:
             raise self.driver.error
 
     async def leave(self, reason: str, timeout_s: float) -> None:
-        """After the application has let go of its partitions. What its listener raises is raised when that is done."""
+        """Leaves, after the application has released its partitions. The listener's error is raised at the end."""
         if self._taken is not None:
-            # The listener itself wants to leave: it is not called for this one again.
+            # The listener itself called leave: don't call it again for this step.
             self._conclude(self._taken)
         self.driver.leave(reason)
         failures: list[Exception] = []
@@ -93,7 +94,7 @@ class Participation:
         finally:
             self.commits.is_member = False
         if self.driver.error is not None:
-            # A member that takes no part any more has nothing to leave.
+            # A member that has given up has nothing to leave.
             _log.warning("group %s: %s (%s)", self._settings.group_id, self.driver.error, reason)
         if failures:
             raise failures[0]
@@ -101,7 +102,7 @@ class Participation:
     async def _take(self, step: Step) -> Exception | None:
         """Returns the listener's exception; the step is done nevertheless."""
         if isinstance(step, Assign) and not self.driver.is_member:
-            # The application was busy for so long that the group has gone on without it.
+            # The application was busy for so long that the group has removed it.
             self.driver.declined()
             return None
         failure: Exception | None = None
@@ -111,7 +112,7 @@ class Participation:
         except Exception as error:  # noqa: BLE001  # whatever the application's listener raises
             failure = error
         finally:
-            # The listener may have left the group, and this step with it.
+            # The listener may have left the group, which cancels this step.
             is_taken = self._taken is step
             if is_taken:
                 self._taken = None

@@ -41,7 +41,7 @@ class Reader:
         refreshed: Callable[[], None],
         committed: Committed | None,
     ) -> None:
-        """`also_wanted` names topics that others read, `refreshed` is called after each answer about topics."""
+        """`also_wanted` names topics that others read, `refreshed` is called after each metadata response."""
         self.news = asyncio.Event()
         """Set when there may be something for the application. The waiting task clears it."""
         self._settings = settings
@@ -87,13 +87,13 @@ class Reader:
         self._prefetcher.pump_soon()
 
     def wait_for(self, partitions: Collection[TopicPartition]) -> None:
-        """The application wants these now, or any for none."""
+        """Sets the partitions that the application waits for; empty means any."""
         if partitions or self._fetching.hungry_for:
             self._fetching.hungry_for = frozenset(partitions)
             self.changed()
 
     async def close(self) -> None:
-        # The iteration over records is at the end of them.
+        # The iteration has consumed its records.
         for partition in list(self._subscription.states):
             self.buffers.discard(partition)
         await self._prefetcher.close()
@@ -119,10 +119,10 @@ class Reader:
         self._may_have_errors = True
         self.news.set()
 
-    # ---- which partitions
+    # ---- partitions
 
     def dropped(self, partitions: Iterable[TopicPartition]) -> None:
-        """They are not read any more."""
+        """Drops partitions that are no longer read."""
         for partition in partitions:
             self.buffers.discard(partition)
         self.changed()
@@ -156,7 +156,7 @@ class Reader:
         self.changed()
 
     async def position(self, partition: TopicPartition, timeout_s: float) -> int:
-        """Waits until it is known."""
+        """Waits until the position is known."""
         deadline_s = self._loop.time() + timeout_s
         while True:
             state = self._subscription.state(partition)

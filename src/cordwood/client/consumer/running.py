@@ -1,4 +1,4 @@
-"""A consumer between its start and its end: what it needs an event loop and a cluster for."""
+"""A running consumer: everything that needs an event loop and a cluster."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
@@ -27,7 +27,7 @@ _DUE_AFTER_S = 1.0
 
 
 class Running:
-    """`call` calls what belongs to the application."""
+    """`call` runs the application's code."""
 
     def __init__(
         self,
@@ -61,11 +61,11 @@ class Running:
             committed=self._committed if settings.group_id is not None else None,
         )
         self.is_due = False
-        """True if an iteration over records has to return to `poll` before the next one: the group may have waited."""
+        """True if an iteration over records must return to `poll` before the next one: the group may be waiting."""
         self._due_timer: asyncio.TimerHandle | None = None
         self._group: Participation | None = None
         if settings.group_id is not None:
-            # Imported where it is wanted: a consumer without a group starts quicker.
+            # Imported when needed: a consumer without a group starts faster.
             from cordwood.client.consumer import participation
 
             self._group = participation.Participation(
@@ -78,7 +78,7 @@ class Running:
                 consumed=self.reader.consumed,
                 dropped=self.reader.dropped,
             )
-            # One thing to wait for, whoever has news.
+            # A single event to wait for, whatever the source of news.
             self._group.driver.changed = self._group.commits.changed = self.reader.news
 
     @property
@@ -122,12 +122,12 @@ class Running:
             await self.group.commits.before_release(timeout_s)
 
     def auto_commit(self) -> None:
-        """Before other partitions are read."""
+        """Commits before other partitions are read."""
         if self._group is not None:
             self._group.commits.auto_commit()
 
     async def settle(self) -> None:
-        """All that the application has to do with, before it gets records. Raises what it has to know."""
+        """Handles everything that concerns the application before it gets records. Raises errors that it must see."""
         group = self._group
         if group is not None:
             group.commits.auto_commit()
@@ -144,7 +144,7 @@ class Running:
                 await self._call(completed.callback, completed.offsets, completed.error)
 
     def hand_out(self) -> None:
-        """Records are given to the application one by one: for a while it need not come back for anything else."""
+        """Returns records for iteration: meanwhile the application makes no other calls."""
         self.is_due = False
         if self._due_timer is not None:
             self._due_timer.cancel()
@@ -159,16 +159,16 @@ class Running:
         self.reader.news.set()
 
     def polling(self) -> AbstractContextManager[None]:
-        """The application waits for records, and is alive."""
+        """Marks the application as alive while it waits for records."""
         self.metrics.polled(self.loop.time())
         if self._group is None or not self._subscription.is_group_managed:
             return nullcontext()
         return self._group.driver.polling()
 
     async def wait(self, deadline_s: float | None) -> None:
-        """For news, or until there is something to commit."""
+        """Waits for news, or until a commit is due."""
         if self._group is not None and (due_in_s := self._group.commits.auto_commit_in_s) is not None:
-            # One that is due may have to wait for the one before it.
+            # A commit that is due may have to wait for the one before it.
             due_s = self.loop.time() + max(due_in_s, self._settings.retry_backoff_ms / 1000)
             deadline_s = due_s if deadline_s is None else min(deadline_s, due_s)
         try:
@@ -189,7 +189,7 @@ class Running:
         if not self._subscription.is_group_managed:
             return
         is_other = self._subscription.pattern is not None and self._subscription.match(self._matchable())
-        # Nothing at all would mean to leave; something may match tomorrow.
+        # An empty subscription would leave the group; topics may match later.
         if is_other and self._subscription.topics:
             self.group.subscribe()
         self.group.driver.topics_changed()

@@ -1,4 +1,5 @@
-"""A consumer's subscription: topics or a pattern, assigned by its group, or manually assigned partitions; sans-IO."""
+"""A consumer's subscription: topics or a pattern, with partitions assigned by its group, or a manual assignment;
+sans-IO."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -11,23 +12,23 @@ from cordwood.client.errors import BadSetting, IllegalState
 
 
 class RebalanceListener(Protocol):
-    """Hears what the group does, within the application's own calls of poll. Any of them may be async, or missing."""
+    """Called about rebalances, within the application's own polls. Methods may be async, or missing."""
 
     def on_partitions_revoked(self, revoked: list[TopicPartition]) -> Any:
-        """They are still ours: commit here."""
+        """The partitions are still owned: commit here."""
 
     def on_partitions_assigned(self, assigned: list[TopicPartition]) -> Any:
         """Nothing of them has been read yet: seek here."""
 
     def on_partitions_lost(self, lost: list[TopicPartition]) -> Any:
-        """Others may have them already. Without it, `on_partitions_revoked` is called."""
+        """Other members may own them already. Falls back to `on_partitions_revoked`."""
 
 
 _LISTENING = ("on_partitions_revoked", "on_partitions_assigned", "on_partitions_lost")
 
 
 def check_listener(listener: Any) -> None:
-    """One that would never hear anything is a mistake. Raises `BadSetting`."""
+    """Rejects an object without any listener method. Raises `BadSetting`."""
     if listener is None:
         return
     if isinstance(listener, type):
@@ -50,12 +51,12 @@ class Mode(Enum):
 
 
 class Subscription:
-    """`states` has every partition that is read, in the order in which to ask for them."""
+    """`states` has every partition that is read, in fetch order."""
 
     def __init__(self) -> None:
         self.mode = Mode.NOTHING
         self.topics: frozenset[str] = frozenset()
-        """By name; with a pattern, those that match it as far as the client knows."""
+        """By name; with a pattern, the matching topics that the client knows."""
         self.pattern: re.Pattern[str] | None = None
         self.remote_pattern: str | None = None
         self.listener: Any = None
@@ -92,7 +93,8 @@ class Subscription:
         return changed
 
     def assign(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
-        """By hand; those that were read before keep their positions. Those that are not read any more are returned."""
+        """Assigns manually; partitions that were read before keep their positions. Returns those that are no longer
+        read."""
         self._begin(Mode.MANUAL, None)
         return self._replace(partitions)
 
@@ -113,10 +115,10 @@ class Subscription:
         self.mode = mode
         self.listener = listener
 
-    # ---- what the group does
+    # ---- rebalances
 
     def grant(self, partitions: Iterable[TopicPartition]) -> None:
-        """Nothing is read of them before the application has heard of it."""
+        """Nothing is read of them before the application's listener was called."""
         for partition in sorted(partitions):
             state = self.states[partition] = PartitionState(partition)
             state.awaits_listener = True
@@ -134,11 +136,11 @@ class Subscription:
         return state
 
     def select(self, partitions: Collection[TopicPartition]) -> list[PartitionState]:
-        """Those of these partitions; all for none."""
+        """Returns the states of these partitions; of all for none."""
         return [self.state(partition) for partition in partitions] if partitions else list(self.states.values())
 
     def move_to_end(self, partition: TopicPartition) -> None:
-        """Brokers fill responses from the first partition on: one that returned records is last next time."""
+        """Brokers fill responses from the first partition on, so one that returned records goes last."""
         state = self.states.pop(partition, None)
         if state is not None:
             self.states[partition] = state

@@ -1,4 +1,4 @@
-"""A consumer's topic metadata: refreshed when it starts to read topics, when leaders move, and periodically."""
+"""A consumer's topic metadata: refreshed when new topics are read, when leaders move, and periodically."""
 
 import asyncio
 import logging
@@ -13,12 +13,12 @@ from cordwood.wire.errors import ErrorCode
 _log = logging.getLogger(__name__)
 
 _UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
-# One that brokers create because it is asked for is there the next time, or the one after that.
+# A topic that brokers create on request exists one or two requests later.
 _UNKNOWN_TIMES = 3
 
 
 class TopicWatch:
-    """`wanted` names the topics, None for all. `changed` is called after each answer."""
+    """`wanted` names the topics, None for all. `changed` is called after each response."""
 
     def __init__(
         self,
@@ -28,15 +28,15 @@ class TopicWatch:
         changed: Callable[[], None],
         partitions: Callable[[], Iterable[TopicPartition]],
     ) -> None:
-        """`partitions` are those that are read."""
+        """`partitions` are those being read."""
         self.error: ClientError | None = None
-        """For the application: a topic that it may not read, or that cannot be."""
+        """An error for the application: a topic that it may not read, or with an invalid name."""
         self._client = client
         self._settings = settings
         self._wanted = wanted
         self._changed = changed
         self._partitions = partitions
-        # How often in a row each topic was not there, and of which partitions that was told.
+        # Number of consecutive responses in which each topic was missing, and partitions for which that was logged.
         self._unknown: dict[str, int] = {}
         self._told: set[TopicPartition] = set()
         self._loop = asyncio.get_running_loop()
@@ -55,7 +55,8 @@ class TopicWatch:
             self._asking.add_done_callback(self._asked)
 
     def wanted_changed(self) -> None:
-        """Other topics than before: what is on its way does not tell of them, and there is no reason to pause."""
+        """The set of topics has changed: the request in flight does not cover it, and there is no reason for
+        back-off."""
         self._in_vain = 0
         if self._asking is None:
             self.ask_soon()
@@ -63,12 +64,12 @@ class TopicWatch:
             self._again = True
 
     def calm(self) -> None:
-        """Records arrive: the next one to ask need not wait. What is being asked for in vain is not among them."""
+        """Records arrive: the next refresh needs no back-off, except for missing topics."""
         if self._asking is None:
             self._in_vain = 0
 
     async def ask(self) -> None:
-        """Waits for an answer to a question that is put from now on, or for the failure to get one."""
+        """Waits for the response to a request sent from now on, or for its failure."""
         if self._asking is not None:
             await asyncio.wait([self._asking])
         self._in_vain = 0
@@ -114,14 +115,14 @@ class TopicWatch:
             if wanted is None or name not in wanted:
                 continue
             if error.retriable:
-                # Not there yet, or between two leaders.
+                # Missing, or without a leader for now.
                 _log.debug("%s", error)
                 self._again = True
             else:
                 self.error = error
 
     def _warn_of_missing(self, unknown: Collection[str], wanted: Collection[str] | None) -> None:
-        """Once for each: a name that is mistyped would look like a topic without records."""
+        """Warns once per topic: a mistyped name would look like a topic without records."""
         self._unknown = {name: self._unknown.get(name, 0) + 1 for name in sorted(unknown) if name in (wanted or ())}
         for name, times in self._unknown.items():
             if times == _UNKNOWN_TIMES:
@@ -147,5 +148,5 @@ class TopicWatch:
         else:
             self._later = self._loop.call_later(self._settings.metadata_max_age_ms / 1000, self.ask_soon)
         if not task.cancelled():
-            # A bug is to be seen, not to be a consumer that hangs.
+            # Report a bug, instead of a hanging consumer.
             task.result()

@@ -1,4 +1,4 @@
-"""A consumer's turns: tasks that wait for records."""
+"""Coordinates the tasks that wait for a consumer's records."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 
 class ReadingTurns:
-    """One task at a time."""
+    """Allows one task at a time."""
 
     def __init__(self, subscription: Subscription) -> None:
         self.is_taken = False
         self.is_woken = False
         """Wakes the waiting task, or else the next one."""
         self.is_over = False
-        """The consumer is being closed."""
+        """True while the consumer is being closed."""
         self._subscription = subscription
 
     async def next(self, running: Running, take: Callable[[], T], timeout_ms: float | None) -> T:
@@ -37,7 +37,7 @@ class ReadingTurns:
                 running.reader.news.clear()
                 self._check()
                 await running.settle()
-                # A listener may have ended it.
+                # A listener may have closed the consumer.
                 self._check()
                 found = take()
                 if found or (deadline_s is not None and loop.time() >= deadline_s):

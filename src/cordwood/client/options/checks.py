@@ -1,4 +1,4 @@
-"""Settings that have to fit each other, as Kafka's clients check them; and those that follow from others."""
+"""Validates combinations of settings, as Kafka's clients do, and derives settings from others."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -14,17 +14,17 @@ from cordwood.client.settings import Settings
 
 S = TypeVar("S", bound=Settings)
 
-# More would not be in order again after a retry: brokers remember so many batches of a producer.
+# More could be reordered by a retry: brokers remember this many batches of a producer.
 _MAX_IN_FLIGHT = 5
 _LEVELS = {"gzip": (-1, 9), "lz4": (1, 17), "zstd": (-131_072, 22)}
-# They are the brokers' with KIP-848.
+# With KIP-848 these are broker settings.
 _CLASSIC_ONLY = ("partition_assignment_strategy", "heartbeat_interval_ms", "session_timeout_ms")
 
 
 def completed(settings: S, given: Collection[str]) -> S:
-    """With what follows from what was given. Raises `BadSetting`."""
+    """Returns the settings with derived ones added. Raises `BadSetting`."""
     if "reconnect_backoff_ms" in given and "reconnect_backoff_max_ms" not in given:
-        # As in Kafka: a pause that is set explicitly counts.
+        # As in Kafka: an explicit back-off takes precedence.
         settings = replace(settings, reconnect_backoff_max_ms=settings.reconnect_backoff_ms)
     if isinstance(settings, ProducerSettings):
         return cast(S, _producer(settings, given))

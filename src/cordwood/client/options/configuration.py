@@ -1,9 +1,9 @@
-"""Settings as people give them: Kafka's names in Python's spelling, or a mapping with Kafka's dotted names.
+"""Reads settings from keywords, or from a mapping with Kafka's dotted names.
 
 >>> read_settings(ProducerSettings, {"linger.ms": "20"}, {"acks": "all"})
 
-An unknown name is an error that names the nearest known one; so is a value of the wrong type or out of range. What
-Kafka's clients know and has no effect here is refused, or warned of: nothing is passed over in silence.
+An unknown name is an error that suggests the nearest known one; so is a value of the wrong type or out of range.
+Settings of Kafka's clients without effect here are refused, or cause a warning.
 """
 
 import warnings
@@ -23,16 +23,16 @@ from cordwood.client.settings import Settings
 
 S = TypeVar("S", bound=Settings)
 
-# Kafka's name -> ours, where it would say something else in Python.
+# Kafka's name -> ours, where Kafka's would mean something else in Python.
 _ALIASES = {"interceptor_classes": "interceptors", "partitioner_class": "partitioner"}
 _COMPRESSION_LEVELS = {f"compression_{codec}_level": codec for codec in ("gzip", "lz4", "zstd")}
 
-# Stack levels from a warning to the caller of the constructor that reads its settings.
+# Stack levels from a warning to the caller of the constructor.
 _STACK_LEVEL = 4
 
 
 class NoEffectWarning(UserWarning):
-    """A setting that Kafka's clients have, and that does nothing here."""
+    """A setting of Kafka's clients that has no effect here."""
 
 
 def read_settings(kind: type[S], options: Mapping[str, object] | None, keywords: Mapping[str, object]) -> S:
@@ -64,7 +64,7 @@ def read_settings(kind: type[S], options: Mapping[str, object] | None, keywords:
 def split_topics(
     given: Sequence[str | Mapping[str, object]], options: Mapping[str, object] | None
 ) -> tuple[list[str], Mapping[str, object] | None]:
-    """A consumer's positional arguments: names of topics, or the options first, as other clients take them."""
+    """Splits a consumer's positional arguments: topic names, or the options first, as in other clients."""
     if given and isinstance(given[0], Mapping):
         if options is not None:
             raise BadSetting("options are given twice")
@@ -76,13 +76,13 @@ def split_topics(
 
 
 def setting_names(kind: type[Settings]) -> dict[str, Any]:
-    """The settings of this kind of client with their types, without those for security."""
+    """Returns the settings of this kind of client with their types, except security."""
     types = get_type_hints(kind)
     return {field.name: types[field.name] for field in fields(kind) if field.name != "tls"}
 
 
 def other_clients_settings(kind: type[Settings]) -> set[str]:
-    """The settings of producers or consumers that this kind of client does not have."""
+    """Returns settings of producers or consumers that this kind of client lacks."""
     names = {*setting_names(ProducerSettings), *_COMPRESSION_LEVELS, *_ALIASES, *setting_names(ConsumerSettings)}
     known = setting_names(kind)
     has_levels = "compression_level" in known
@@ -95,7 +95,7 @@ _SECURITY_TYPES: Mapping[str, Any] = get_type_hints(Security)
 
 
 def _gather(options: Mapping[str, object], keywords: Mapping[str, object]) -> dict[str, Given]:
-    """By our names, each with how it was spelled."""
+    """Returns the values by our names, with the spelling that was used."""
     given: dict[str, Given] = {}
     for spelled, value in [*options.items(), *keywords.items()]:
         if not isinstance(spelled, str):

@@ -1,4 +1,4 @@
-"""Names known elsewhere: settings of Kafka's clients that do nothing here, and words of Python's other clients."""
+"""Settings of other clients: those of Kafka's without effect here, and names from other Python clients."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 class Unused(NamedTuple):
     reason: str
     harmless: tuple[Any, ...] = ()
-    """Values that ask for what is done anyway."""
+    """Values that request the existing behaviour."""
 
 
 _METRICS = "use the client's `metrics()`"
@@ -36,7 +36,7 @@ NO_EFFECT: Mapping[str, Unused] = {
 SASL = Unused("SASL is not supported; security_protocol must be PLAINTEXT or SSL")
 _ONLY_PEM = "stores are PEM files without a password; a key's password is ssl_key_password"
 
-# An error: to go on without it would not be what was meant.
+# An error: ignoring it would change what the user intended.
 REFUSED: dict[str, Unused] = {
     "bootstrap_controllers": Unused("controllers are reached through brokers; give bootstrap_servers", ((), [], "")),
     "client_dns_lookup": Unused("all addresses of a name are tried: use_all_dns_ips", ("use_all_dns_ips",)),
@@ -51,7 +51,7 @@ def refused(name: str) -> Unused | None:
     return SASL if name.startswith("sasl_") else REFUSED.get(name)
 
 
-# How kafka-python, aiokafka and librdkafka call things: what to write here.
+# Names in kafka-python, aiokafka and librdkafka, with the setting to use here.
 HINTS: Mapping[str, str] = {
     "api_version": "API versions are negotiated with each broker",
     "api_version_auto_timeout_ms": "API versions are negotiated with each broker",

@@ -1,6 +1,6 @@
-"""The keywords of the clients' constructors, for type checkers; docs/client-configuration.md says what each does.
+"""The keywords of the clients' constructors, for type checkers; docs/client-configuration.md describes them.
 
-A test keeps them equal to the settings that there are.
+A test keeps them in sync with the settings.
 """
 
 from collections.abc import Callable, Sequence

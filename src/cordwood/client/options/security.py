@@ -13,23 +13,23 @@ class Security:
     ssl_truststore_location: str | None = None
     """A PEM file with the certificates to trust, instead of the system's."""
     ssl_truststore_certificates: str | None = None
-    """These certificates themselves, in PEM."""
+    """The trusted certificates themselves, in PEM."""
     ssl_truststore_type: str = "PEM"
-    """PEM, and nothing else."""
+    """PEM is the only type."""
     ssl_keystore_location: str | None = None
     """A PEM file with our own certificate and its key."""
     ssl_keystore_certificate_chain: str | None = None
-    """Our own certificate, then those that vouch for it: in PEM, or the path of such a file."""
+    """Our own certificate, followed by its chain: in PEM, or the path of such a file."""
     ssl_keystore_key: str | None = None
-    """Its key: in PEM, or the path of such a file."""
+    """The certificate's key: in PEM, or the path of such a file."""
     ssl_keystore_type: str = "PEM"
-    """PEM, and nothing else."""
+    """PEM is the only type."""
     ssl_key_password: str | None = None
     """Password of the key."""
     ssl_endpoint_identification_algorithm: str | None = "https"
-    """https: the host's name has to be in the broker's certificate; empty: it need not."""
+    """https: the broker's certificate must match its host name; empty: no check."""
     ssl_enabled_protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
-    """Of these two."""
+    """TLSv1.2, TLSv1.3, or both."""
     ssl_cipher_suites: tuple[str, ...] = ()
     """Java's names or OpenSSL's. Empty: OpenSSL's defaults."""
 

@@ -1,4 +1,4 @@
-"""A setting's value: as Kafka parses it, when it comes as text; refused with what is allowed, when it will not do."""
+"""Parses and validates a setting's value as Kafka does; errors say what is allowed."""
 
 from collections.abc import Callable, Iterable, Mapping
 from types import NoneType
@@ -19,7 +19,7 @@ class Given(NamedTuple):
 
 
 def read_value(given: Given, name: str, annotation: Any) -> Any:
-    """As the field `name`, which has this type, is to have it. Raises `BadSetting`."""
+    """Converts a value to the type of the field `name`. Raises `BadSetting`."""
     if name in _READERS:
         return _READERS[name](given)
     kinds = set(get_args(annotation)) or {annotation}
@@ -32,7 +32,7 @@ def read_value(given: Given, name: str, annotation: Any) -> Any:
     return _word(given, WORDS[name]) if name in WORDS else _text(given)
 
 
-# Kafka's, where they are not 0 to 2147483647.
+# Kafka's ranges, if they are not 0 to 2147483647.
 RANGES: Mapping[str, tuple[int, int]] = {
     "buffer_memory": (0, LONG_MAX),
     "compression_gzip_level": (-1, 9),
@@ -71,8 +71,8 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 
-# Kafka's own serializers, for configurations written for Java clients. None takes and gives bytes; to serialize, str
-# as well.
+# Kafka's own serializers, for configurations written for Java clients. None uses bytes; as a serializer it also accepts
+# str.
 _JAVA_SERIALIZERS: Mapping[str, Callable[[Any], Any] | None] = {
     "org.apache.kafka.common.serialization.StringSerializer": None,
     "org.apache.kafka.common.serialization.ByteArraySerializer": None,
@@ -139,7 +139,7 @@ def _acks(given: Given) -> int:
 
 
 def _codec(given: Given) -> str:
-    # None is how Python's other clients say it.
+    # Other Python clients use None for it.
     return "none" if given.value is None else _word(given, _CODECS)
 
 
@@ -178,7 +178,7 @@ def _interceptors(given: Given) -> tuple[Any, ...]:
 
 
 def _name(given: Given) -> str | None:
-    """Kafka allows for no empty one."""
+    """Kafka doesn't allow an empty one."""
     value = None if given.value is None else _text(given)
     if value == "":
         raise refusal(given, "a name of at least one character, or None")

@@ -1,4 +1,4 @@
-"""Records that wait to be sent: a deque of batches per partition, within a bounded memory; sans-IO.
+"""Records waiting to be sent: a deque of batches per partition, within bounded memory; sans-IO.
 
 Callers hold the producer's lock: the application appends from its own thread, the sender drains from the loop's.
 """
@@ -22,27 +22,28 @@ from cordwood.wire.records import BATCH_HEADER_SIZE
 LeaderOf = Callable[[TopicPartition], int | None]
 MaySend = Callable[[TopicPartition], bool]
 
-# What a batch takes beside its bytes, as Python objects: so that batches stay within bounds however small they are.
+# A batch's overhead in Python objects, so that many small batches stay within bounds.
 BATCH_OVERHEAD_BYTES = 2560
-# A record beside its key, value and headers: seven numbers of at most five bytes, ten for the time. A header has two.
+# A record's overhead besides key, value and headers: seven numbers of at most five bytes, ten for the timestamp. A
+# header has two.
 _RECORD_OVERHEAD_BYTES = 40
 _HEADER_OVERHEAD_BYTES = 10
 
 
 class Readiness(NamedTuple):
-    """The state that the sender checks before it drains."""
+    """Returned to the sender before it drains."""
 
     leaders: frozenset[int]
     """Brokers for which a batch is due: full, lingered, flushed, closing, or because memory is short."""
     next_check_s: float
-    """When to ask again if nothing is appended meanwhile (or `expire`, if that comes first), in the time of `now_s`;
+    """When to ask again if nothing is appended meanwhile (or `expire`, if that comes first), on the clock of `now_s`;
     infinity when nothing waits."""
     leaderless: frozenset[str]
-    """Topics with batches whose partition has no known leader: their metadata is wanted."""
+    """Topics with batches for a partition without a known leader: their metadata is needed."""
 
 
 class Accumulator:
-    """Batches that leave by `drain`, `expire` or `abort` are released once; requeued ones are not."""
+    """Batches that leave through `drain`, `expire` or `abort` are released once; requeued ones are not."""
 
     def __init__(
         self,
@@ -52,12 +53,12 @@ class Accumulator:
         wake: Callable[[], object] = lambda: None,
         new_event: NewEvent | None = None,
     ) -> None:
-        """`wake` is called when the sender should ask `ready`. `new_event` makes what threads wait with for
-        deliveries; None where nobody may block."""
+        """`wake` is called when the sender should call `ready`. `new_event` creates the events on which threads wait
+        for deliveries; None if blocking is not allowed."""
         self.pool = BufferPool(settings.buffer_memory)
         self.new_event = new_event
         self._packing = Packing(
-            # So that what fits into a batch need not be held against the other limits.
+            # A record that fits into a batch then fits the other limits, too.
             max(0, min(settings.batch_size, settings.max_request_size, settings.buffer_memory)),
             codec,
             settings.compression_level,
@@ -68,9 +69,9 @@ class Accumulator:
         self._delivery_timeout_s = settings.delivery_timeout_ms / 1000
         self._availability_timeout_s = settings.partitioner_availability_timeout_ms / 1000
         self._wake = wake
-        # Those that have a batch, the one that was drained longest ago first.
+        # Partitions with a batch, the least recently drained first.
         self._queues: dict[TopicPartition, deque[ProducerBatch]] = {}
-        # By their places: what waits and what is in flight.
+        # By place: waiting and in-flight batches.
         self._incomplete: dict[tuple[int, ...], ProducerBatch] = {}
         self._next_place = 0
         self._next_expiry_s = inf
@@ -87,8 +88,8 @@ class Accumulator:
         now_s: float,
         reservation: Reservation | None = None,
     ) -> Delivery | None:
-        """The record's delivery, or None when memory is short: `reserve`, wait until it is granted, and call again with
-        the reservation, whether or not the partition is still the same."""
+        """Returns the record's delivery, or None if memory is short: then `reserve`, wait until it is granted, and call
+        again with the reservation, for the same partition or another."""
         queue = self._queues.get(partition)
         if queue is not None and not self._is_closing:
             delivery = queue[-1].append(timestamp_ms, key, value, headers)
@@ -99,14 +100,14 @@ class Accumulator:
         return self._append_to_new(partition, timestamp_ms, key, value, headers, now_s, reservation)
 
     def open_batch(self, partition: TopicPartition) -> OpenBatch | None:
-        """The batch that `append` tries first: only the last batch of a partition may be open."""
+        """Returns the batch that `append` tries first: only the last batch of a partition may be open."""
         queue = self._queues.get(partition)
         return queue[-1].open if queue is not None else None
 
     def reserve(
         self, key: bytes | None, value: bytes | None, headers: Headers, granted: Callable[[], object]
     ) -> Reservation:
-        """A place in the line for the memory that a record needs; `granted` is called when it has come."""
+        """Queues for the memory of a record; `granted` is called when it is available."""
         reservation = self.pool.reserve(self._hold_for(key, value, headers), granted)
         self._wake()
         return reservation
@@ -114,7 +115,7 @@ class Accumulator:
     def append_batch(
         self, partition: TopicPartition, sealed: SealedBatch, now_s: float, reservation: Reservation | None = None
     ) -> ProducerBatch | None:
-        """One that is made already, behind what waits for the partition; None when memory is short, as `append`."""
+        """Appends a complete batch behind those of the partition; None if memory is short, as for `append`."""
         self._check_open(reservation)
         held_bytes = self._take(self._hold_for_bytes(sealed.size), reservation)
         if held_bytes is None:
@@ -128,10 +129,10 @@ class Accumulator:
         self._wake()
         return reservation
 
-    # ---- what the sender asks
+    # ---- the sender's interface
 
     def ready(self, leader_of: LeaderOf, now_s: float, may_send: MaySend | None = None) -> Readiness:
-        """`may_send` as for `drain`: partitions that it does not allow are not due."""
+        """`may_send` as for `drain`: partitions that it excludes are not due."""
         leaders: dict[int, None] = {}
         leaderless: dict[str, None] = {}
         next_check_s = self._next_expiry_s
@@ -152,9 +153,9 @@ class Accumulator:
     def drain(
         self, leader: int, leader_of: LeaderOf, may_send: MaySend, max_request_bytes: int, now_s: float
     ) -> list[ProducerBatch]:
-        """At most one batch of each partition, those first which waited longest for their turn, so that none starves.
-        `may_send` is asked for each: an idempotent producer has at most five batches in flight per partition, and
-        none that follows one which is to be sent again."""
+        """Takes at most one batch of each partition, in the order in which they were last drained, so that none
+        starves. `may_send` is called for each: an idempotent producer has at most five batches in flight per partition,
+        and none behind one that must be retried."""
         drained: list[ProducerBatch] = []
         total_bytes = 0
         for partition, queue in self._queues.items():
@@ -179,15 +180,16 @@ class Accumulator:
         return drained
 
     def is_slow(self, leader: int, now_s: float) -> bool:
-        """True if it has not taken due batches for longer than `partitioner_availability_timeout_ms` (KIP-794)."""
+        """True if the broker has not taken due batches for longer than `partitioner_availability_timeout_ms`
+        (KIP-794)."""
         since_s = self._due_since.get(leader)
         return (
             self._availability_timeout_s > 0 and since_s is not None and now_s - since_s > self._availability_timeout_s
         )
 
     def requeue(self, batches: Sequence[ProducerBatch], now_s: float, backoff_s: float) -> None:
-        """To the front of its partition, in the order in which they were begun; due again after the back-off. Also for
-        the parts of one that was split."""
+        """Puts a batch back to the front of its partition, in creation order; due again after the back-off. Also for
+        the parts of a split batch."""
         for batch in batches:
             batch.attempts += 1
             batch.not_before_s = now_s + backoff_s
@@ -202,16 +204,16 @@ class Accumulator:
             self._next_expiry_s = min(self._next_expiry_s, batch.created_s + self._delivery_timeout_s)
 
     def bring_forward(self, batch: ProducerBatch) -> None:
-        """One that was requeued goes before all others of its partition, at once."""
+        """Moves a requeued batch to the front of its partition, due at once."""
         queue = self._queues[batch.partition]
         if queue[0] is not batch:
-            # There are five before it at most.
+            # At most five are before it.
             queue.remove(batch)
             queue.appendleft(batch)
             batch.not_before_s = 0.0
 
     def expire(self, now_s: float) -> list[ProducerBatch]:
-        """Takes out those older than `delivery_timeout_ms`; the caller fails them."""
+        """Takes out batches older than `delivery_timeout_ms`; the caller fails them."""
         if now_s < self._next_expiry_s:
             return []
         expired: list[ProducerBatch] = []
@@ -227,15 +229,16 @@ class Accumulator:
         return expired
 
     def release(self, batch: ProducerBatch) -> None:
-        """Gives its memory back; every batch that left by `drain`, `expire` or `abort` is released once. One that was
-        split lives on in its parts: they are."""
+        """Returns a batch's memory; call once for every batch that left through `drain`, `expire` or `abort`. A split
+        batch is replaced by its parts: release those."""
         assert not batch.is_released, f"{batch} is released twice"
         batch.is_released = True
         self._incomplete.pop(batch.place, None)
         self.pool.give(batch.held_bytes)
 
     def begin_flush(self) -> Sequence[ProducerBatch]:
-        """Everything now held is due at once. What is returned is what a flush waits for, in flight ones included."""
+        """Makes everything queued due at once. Returns the batches that a flush waits for, including those in
+        flight."""
         for queue in self._queues.values():
             for batch in queue:
                 batch.is_flushed = True
@@ -243,14 +246,14 @@ class Accumulator:
         return list(self._incomplete.values())
 
     def close(self) -> None:
-        """Everything is due from now on, and nothing more is taken."""
+        """Makes everything due, and accepts no more records."""
         self._is_closing = True
         for queue in self._queues.values():
             queue[-1].close()
         self._wake()
 
     def abort(self, *, undrained_only: bool = False) -> list[ProducerBatch]:
-        """Takes out all that is not in flight; or of that, what was never in flight."""
+        """Takes out all batches that are not in flight; optionally only those that were never in flight."""
         aborted: list[ProducerBatch] = []
         for queue in self._queues.values():
             taken = [batch for batch in queue if not (undrained_only and batch.attempts > 0)]
@@ -262,11 +265,11 @@ class Accumulator:
         return aborted
 
     def waiting(self) -> Mapping[TopicPartition, int]:
-        """Batches of each partition that are not in flight."""
+        """Number of batches of each partition that are not in flight."""
         return {partition: len(queue) for partition, queue in self._queues.items()}
 
     def depth(self, partition: TopicPartition) -> int:
-        """As `waiting`, of one."""
+        """Like `waiting`, for one partition."""
         queue = self._queues.get(partition)
         return len(queue) if queue is not None else 0
 
@@ -276,13 +279,13 @@ class Accumulator:
         return queue[-1].room_bytes if queue is not None else 0
 
     def finish_batch(self, partition: TopicPartition) -> None:
-        """The partition's last batch is as good as full, and due."""
+        """Treats the partition's last batch as full, and therefore due."""
         queue = self._queues.get(partition)
         if queue is not None and not queue[-1].is_closed:
             queue[-1].close()
             self._wake()
 
-    # ---- within
+    # ---- helpers
 
     def _append_to_new(
         self,
@@ -313,12 +316,13 @@ class Accumulator:
         return delivery
 
     def _enqueue(self, batch: ProducerBatch) -> None:
-        # In this order, and never an empty queue: one interrupted leaves nothing that a flush would wait for in vain.
+        # In this order, and never an empty queue: after an interrupt there is nothing that a flush would wait for in
+        # vain.
         queue = self._queues.get(batch.partition)
         if queue is None:
             self._queues[batch.partition] = deque((batch,))
         else:
-            # What is full for one record would take a smaller one, which may not go before it.
+            # A batch too full for one record might take a smaller one, which must not overtake it.
             queue[-1].close()
             queue.append(batch)
         self._incomplete[batch.place] = batch
@@ -336,7 +340,7 @@ class Accumulator:
             raise Closed("the producer is closed")
 
     def _take(self, size_bytes: int, reservation: Reservation | None) -> int | None:
-        """So much of the pool, or what was reserved; None when there is not enough."""
+        """Takes memory from the pool, or a reservation; None if there is not enough."""
         if reservation is not None and reservation.is_granted:
             return reservation.use()
         return size_bytes if self.pool.take(size_bytes) else None
@@ -348,21 +352,22 @@ class Accumulator:
         return self._hold_for_bytes(size, self._packing.limit_bytes)
 
     def _hold_for_bytes(self, size: int, grows_to: int = 0) -> int:
-        """Bytes that a batch of this size reserves in the pool; raises if it is too large for any request."""
+        """Returns the bytes that a batch of this size reserves in the pool; raises if it is too large for any
+        request."""
         for limit, name in ((self._max_request_size, "max_request_size"), (self.pool.total_bytes, "buffer_memory")):
             if size > limit:
                 raise RecordTooLarge(message=f"a record of {size} bytes is larger than {name}, which is {limit}")
         return min(max(size, grows_to) + BATCH_OVERHEAD_BYTES, self.pool.total_bytes)
 
     def _shrink(self, batch: ProducerBatch) -> None:
-        """A batch that went before it was full gives back what it did not use."""
+        """Returns unused memory of a batch that was sent before it was full."""
         needed = min(batch.size_bytes + BATCH_OVERHEAD_BYTES, batch.held_bytes)
         unused, batch.held_bytes = batch.held_bytes - needed, needed
         if unused:
             self.pool.give(unused)
 
     def _due_s(self, queue: deque[ProducerBatch], is_urgent: bool) -> float:
-        """When the partition's first batch is to be sent."""
+        """When the partition's first batch is due."""
         batch = queue[0]
         if is_urgent or batch.attempts > 0 or batch.is_flushed or len(queue) > 1 or batch.is_full:
             return batch.not_before_s

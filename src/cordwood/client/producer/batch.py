@@ -1,4 +1,4 @@
-"""A batch on its way: records of one partition that are sent, acknowledged and completed together."""
+"""A batch of records of one partition that are sent, acknowledged and completed together."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -15,11 +15,11 @@ from cordwood.wire.compression import Codec
 __all__ = ["GivenHeaders", "Headers", "Packing", "ProducerBatch", "RecordMetadata"]
 
 GivenHeaders = Headers | Mapping[str, bytes | None]
-"""As applications have them; a name may stand several times only in a sequence."""
+"""Headers as given by applications; names may repeat only in a sequence."""
 
 _NO_ERRORS: Mapping[int, ClientError] = MappingProxyType({})
 _NO_LIMIT_BYTES = 2**31 - 1
-# A record's numbers before its key, at most.
+# Maximum bytes of a record's numbers before its key.
 _BEFORE_KEY_BYTES = 21
 
 
@@ -36,18 +36,18 @@ class Packing:
         new_event: NewEvent | None = None,
     ) -> None:
         self.limit_bytes = limit_bytes
-        """Of a batch before compression, unless it is a single record."""
+        """Limit of a batch before compression, unless it is a single record."""
         self.codec = codec
         self.level = level
         self.new_event = new_event
-        """Lets a thread wait for a delivery; None where blocking is not allowed."""
+        """Lets a thread wait for a delivery; None if blocking is not allowed."""
 
 
 class ProducerBatch:
-    """Grows until `close`, is encoded once for each identity and sequence it is sent with, and is completed once.
+    """Grows until `close`, is encoded once for each identity and sequence, and is completed once.
 
-    Owned by the accumulator until it is drained, by the sender from then on. `base_sequence` and `identity` are the
-    sender's: set when it is first drained, and kept through retries.
+    Owned by the accumulator until it is drained, then by the sender. `base_sequence` and `identity` are set when it is
+    first drained, and kept through retries.
     """
 
     __slots__ = (
@@ -80,7 +80,7 @@ class ProducerBatch:
         held_bytes: int,
         sealed: SealedBatch | None = None,
     ) -> None:
-        """`sealed` is one that is made already, and closed."""
+        """`sealed` is a complete, closed batch."""
         self.partition = partition
         self.created_s = created_s
         self.identity: ProducerIdentity | None = None
@@ -88,11 +88,11 @@ class ProducerBatch:
         self.attempts = 0
         """Number of retries."""
         self.place = place
-        """Among all batches of the producer, in the order in which they were begun; parts stay in their whole's."""
+        """Position among all batches of the producer, in creation order; parts keep their whole's."""
         self.held_bytes = held_bytes
-        """Of the buffer pool."""
+        """Bytes held of the buffer pool."""
         self.not_before_s = created_s
-        """When it may be sent: later than it was made if it is to be tried again."""
+        """Earliest time to send it; later than its creation if it is to be retried."""
         self.is_flushed = False
         self.is_released = False
         self.is_closed = sealed is not None
@@ -105,7 +105,7 @@ class ProducerBatch:
         self._size_bytes = 0 if sealed is None else sealed.size
 
     def append(self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers) -> Delivery | None:
-        """None when the record does not fit, or the batch is closed."""
+        """None if the record does not fit, or the batch is closed."""
         return self.open.append(timestamp_ms, key, value, headers)
 
     @property
@@ -114,7 +114,7 @@ class ProducerBatch:
 
     @property
     def size_bytes(self) -> int:
-        """Upper bound of its size in a request: uncompressed, until it is encoded."""
+        """Upper bound of its size in a request: uncompressed until it is encoded."""
         return self._size_bytes if self._builder is None else self._builder.size
 
     @property
@@ -134,35 +134,38 @@ class ProducerBatch:
         return self.outcome.is_done
 
     def close(self) -> None:
-        """Nothing is appended from now on."""
+        """Rejects further records."""
         self.is_closed = True
         self.open.close()
 
     def encode(self, *, transactional: bool) -> bytearray:
-        """The record batch as it goes into a request, with its identity and sequence. Closed from then on."""
+        """Returns the batch encoded with its identity and sequence. Closes it."""
         sealed = self._seal()
         if self.identity is None:
             return sealed.stamped(transactional=transactional)
         return sealed.stamped(self.identity.id, self.identity.epoch, self.base_sequence, transactional)
 
     def complete(self, base_offset: int, log_append_time_ms: int) -> None:
-        """Every record has its metadata; -1 where the broker did not say. Once: either this or `fail`."""
+        """Completes every record with its metadata; -1 if the broker did not report it. Either this or `fail` is
+        called, once."""
         self._let_go()
         self.outcome.complete(base_offset, log_append_time_ms)
 
     def fail(self, error: ClientError, errors: Mapping[int, ClientError] = _NO_ERRORS) -> None:
-        """`errors` has those of single records, by their index, where the broker says that they are to blame."""
+        """`errors` has those of single records by index, if the broker names the culprits."""
         self._let_go()
         self.outcome.fail(error, errors)
 
     def on_done(self, callback: "Callable[[ProducerBatch], object]") -> None:
-        """Called once when it is completed or failed, at once if it is; one that was split, when all parts are."""
+        """Registers a callback for completion or failure, called at once if it is done; for a split batch when all
+        parts are done."""
         self.outcome.on_done(partial(callback, self))
 
     def split(self) -> "list[ProducerBatch]":
-        """Two that hold its records in order and complete them in its place. One record cannot be split.
+        """Splits into two batches that hold its records in order and complete them in its place. A single record cannot
+        be split.
 
-        The parts also take over what it holds of the buffer pool: they are released in its place.
+        The parts also take over its share of the buffer pool: they are released in its place.
         """
         records = self._seal().records()
         sizes = [len(record.key or b"") + len(record.value or b"") + 1 for record in records]
@@ -199,7 +202,7 @@ class ProducerBatch:
         return self._sealed
 
     def _let_go(self) -> None:
-        """The records are not needed any more, whoever still knows the batch."""
+        """Frees the records, even if the batch is still referenced."""
         self.close()
         self._count, self._size_bytes = self.record_count, self.size_bytes
         self._builder = None
@@ -210,7 +213,7 @@ class ProducerBatch:
 
 
 def _middle(sizes: Sequence[int]) -> int:
-    """Where the second half begins, by bytes; both have a record."""
+    """Returns the index of the second half, by bytes; both halves have a record."""
     assert len(sizes) > 1, "a single record cannot be split"
     half = sum(sizes) / 2
     total = 0

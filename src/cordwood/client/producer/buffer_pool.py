@@ -1,11 +1,11 @@
-"""The memory that records may take while they wait: bounded, and given out in the order in which it was asked for."""
+"""The memory for queued records: bounded, and granted in request order."""
 
 from collections import deque
 from collections.abc import Callable
 
 
 class Reservation:
-    """A place in the line. Used by `Accumulator.append`, or cancelled."""
+    """A place in the queue for memory. Used by `Accumulator.append`, or cancelled."""
 
     __slots__ = ("_granted", "_pool", "is_granted", "size_bytes")
 
@@ -16,7 +16,7 @@ class Reservation:
         self._granted = granted
 
     def cancel(self) -> None:
-        """Leaves the line, or gives back what was granted. Does nothing for one that is used or cancelled."""
+        """Leaves the queue, or returns granted memory. Does nothing if it is used or cancelled."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool._cancelled(self)
@@ -34,7 +34,7 @@ class Reservation:
 
 
 class BufferPool:
-    """Only counts: the buffers grow as they are filled, each within what was given out for it."""
+    """Only an accounting: buffers grow as they are filled, each within its grant."""
 
     def __init__(self, total_bytes: int) -> None:
         self.total_bytes = total_bytes
@@ -47,14 +47,14 @@ class BufferPool:
         return bool(self._line)
 
     def take(self, size_bytes: int) -> bool:
-        """False when there is not so much, or when others have waited for longer."""
+        """False if there is not enough, or others have waited longer."""
         if self._line or size_bytes > self.free_bytes:
             return False
         self.free_bytes -= size_bytes
         return True
 
     def reserve(self, size_bytes: int, granted: Callable[[], object]) -> Reservation:
-        """`granted` is called when its turn has come and there is enough; which may be at once."""
+        """`granted` is called when its turn has come and there is enough; possibly at once."""
         assert size_bytes <= self.total_bytes
         reservation = Reservation(self, size_bytes, granted)
         self._line.append(reservation)
@@ -77,5 +77,5 @@ class BufferPool:
             self.give(reservation.size_bytes)
         else:
             self._line.remove(reservation)
-            # The one behind it may want less.
+            # The next one may need less.
             self._serve()

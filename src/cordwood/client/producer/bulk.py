@@ -1,7 +1,7 @@
-"""Many records in one call: an iterable of them, or Arrow columns, which become batches without an object per record.
+"""Many records in one call: an iterable, or Arrow columns, which become batches without an object per record.
 
-delivery = await producer.send_arrow(table, "orders", key="customer", value="payload")
-print((await delivery).record_count)
+delivery = await producer.send_arrow(table, "orders", key="customer", value="payload") print((await
+delivery).record_count)
 """
 
 import asyncio
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     from cordwood.wire.column_input import RecordInput, RowOrder
 
 BATCH_BYTES = 256 * 1024
-"""Size of the batches that columns are cut into, where `batch_size` is less: all records are at hand, so that small
-batches gain nothing."""
+"""Minimum size of batches made from columns: all records are available, so that small batches gain nothing."""
 _NO_KEY = 0
-# After a topic: value, key, partition, timestamp_ms, headers.
+# After the topic: value, key, partition, timestamp_ms, headers.
 _REST = (None, None, None, None, ())
 _DEFAULTS = ((), *(_REST[given:] for given in range(len(_REST) + 1)))
 
 
 class BulkMetadata(NamedTuple):
-    """Where many records are now."""
+    """The offsets of many records."""
 
     record_count: int
     last_offsets: dict[TopicPartition, int]
-    """The highest offset of them in each partition; -1 where the broker did not say."""
+    """The highest of their offsets in each partition; -1 if the broker did not report it."""
 
 
 class BulkDelivery:
-    """Of all records of a call: done when each of them is. Where one is not delivered, the first reason is raised."""
+    """The promise for all records of a call, done when each record is. If any is not delivered, raises the first
+    error."""
 
     __slots__ = ("_outcome", "_outcomes", "record_count")
 
@@ -59,7 +59,7 @@ class BulkDelivery:
         return self._outcome.is_done
 
     def result(self, timeout: float | None = None) -> BulkMetadata:
-        """Blocks until all are delivered, or for so many seconds; in `cordwood.aio` it is awaited instead."""
+        """Blocks until all are delivered, or for this many seconds; in `cordwood.aio` it is awaited instead."""
         error = self.exception(timeout)
         if error is not None:
             raise error
@@ -75,14 +75,14 @@ class BulkDelivery:
         return next((error for share in self._outcomes for error in share.outcome.errors()), None)
 
     def delivered_count(self) -> int:
-        """Number of delivered records, even if others failed; valid once it is done. Exact if nobody else sent to the
-        same partitions meanwhile."""
+        """Number of delivered records, even if others failed; valid once it is done. Exact if no other caller sent to
+        the same partitions meanwhile."""
         if self.exception(0) is None:
             return self.record_count
         return sum(share.delivered_count() for share in self._outcomes)
 
     def add_done_callback(self, callback: "Callable[[BulkDelivery], object]") -> None:
-        """Called once, when all records are delivered or given up; at once if they are."""
+        """Registers a callback, called once when all records are delivered or failed; at once if they are."""
         self._outcome.on_done(lambda: callback(self))
 
     def __await__(self) -> Generator[Any, None, BulkMetadata]:
@@ -105,7 +105,7 @@ class Share(NamedTuple):
 
 
 class Gathering:
-    """Records of a call that were taken already."""
+    """Collects the records of a call that were queued already."""
 
     def __init__(self, new_event: NewEvent | None = None) -> None:
         self._new_event = new_event
@@ -133,14 +133,14 @@ class Gathering:
 
 
 def arguments(record: Sequence[Any]) -> tuple[Any, ...]:
-    """Of `Intake.try_send`, from a record that may leave out the last of them."""
+    """Fills in missing trailing fields to get the arguments of `Intake.try_send`."""
     if isinstance(record, tuple | list) and 0 < len(record) < len(_DEFAULTS):
         return (*record, *_DEFAULTS[len(record)])
     raise BadSetting(f"{record!r} is not a record; expected a ProducerRecord or a tuple: (topic, value, key) and so on")
 
 
 class BulkIntake:
-    """As `Intake`, for whole batches: the topic is known already, and serializers and interceptors are not asked."""
+    """Like `Intake`, for whole batches: the topic must be known, and serializers and interceptors are not called."""
 
     def __init__(
         self,
@@ -196,24 +196,24 @@ class BulkIntake:
     async def _send(self, topic: Topic, batches: Iterator[tuple[int, SealedBatch]], gathering: Gathering) -> None:
         for partition, sealed in batches:
             gathering.add_batch(await self._append(topic, partition, sealed))
-            # The sending task has something to do now.
+            # The sending task has work now.
             await asyncio.sleep(0)
 
     def batches(self, topic: Topic, arrays: Arrays) -> Iterator[tuple[int, SealedBatch]]:
-        """Each with its partition. One after the other, so that no more is in memory than is being sent."""
+        """Yields batches with their partitions, on demand, so that memory holds no more than is being sent."""
         from cordwood.wire.arrow import record_input
 
         times = self._clock.now_ms() if arrays.timestamp is None else arrays.timestamp
         try:
             records = record_input(arrays.value, arrays.key, times, arrays.headers)
-        except (ValueError, TypeError, NotImplementedError) as error:  # the last two are Arrow's, of types
+        except (ValueError, TypeError, NotImplementedError) as error:  # the last two have Arrow's types
             raise BadSetting(str(error)) from error
         yield from self._column_batches(topic, records, arrays.partition)
 
     def _column_batches(
         self, topic: Topic, records: "RecordInput", partition: Any
     ) -> Iterator[tuple[int, SealedBatch]]:
-        """`partition` is that of all records, or Arrow's array of theirs, or left to keys and the partitioner."""
+        """`partition` is one number for all records, an Arrow array, or left to keys and the partitioner."""
         from cordwood.wire.column_input import check_lengths
 
         try:
@@ -246,13 +246,13 @@ class BulkIntake:
         return RowOrder(self._ask_partitioner(topic, records), records.record_count, count)
 
     def _ask_partitioner(self, topic: Topic, records: "RecordInput") -> bytes:
-        """One that is asked for each record."""
+        """Calls the partitioner for each record."""
         listed = [None] * records.record_count if records.keys is None else records.keys.listed()
         now_s = self._loop.time()
         return array("i", [self._partitioner.partition(topic, key, None, now_s) for key in listed]).tobytes()
 
     def _in_a_row(self, topic: Topic, partition: Any, records: "RecordInput") -> Iterator[tuple[int, SealedBatch]]:
-        """To one partition, or each batch to where the partitioner would have records without a key go."""
+        """Sends to one partition, or each batch to the partitioner's choice for records without keys."""
         done = 0
         while done < records.record_count:
             sealed, written = self._encode(records, done, records.record_count, None)
@@ -265,7 +265,7 @@ class BulkIntake:
             return self._partitioner.keyless(topic, size_bytes, self._loop.time())
 
     def _in_turns(self, records: "RecordInput", order: "RowOrder") -> Iterator[tuple[int, SealedBatch]]:
-        """A batch of each partition in turn, so that all brokers have something to do."""
+        """Takes a batch of each partition in turn, so that all brokers have work."""
         left = {
             partition: (start, end)
             for partition, (start, end) in enumerate(zip(order.starts, order.starts[1:], strict=False))
@@ -294,7 +294,7 @@ class BulkIntake:
         return SealedBatch(batch), written
 
     async def _append(self, topic: Topic, partition: int, sealed: SealedBatch) -> ProducerBatch:
-        """Waits for room up to `max_block_ms`, in turn with everybody else."""
+        """Waits for room up to `max_block_ms`, in turn with all other callers."""
         target = TopicPartition(topic.name, partition)
         batch = self._append_now(target, sealed, None)
         if batch is not None:

@@ -1,8 +1,8 @@
 # cython: language_level=3, annotation_typing=False
-"""The result of `send`: a promise per record. Promises of a batch share its outcome: one call completes them all.
+"""The results of `send`: a promise per record. Promises of a batch share its outcome, so that one call completes all.
 
-metadata = await producer.send("orders", b"...")         # cordwood.aio
-metadata = producer.send("orders", b"...").result(10)    # cordwood: blocks up to ten seconds
+metadata = await producer.send("orders", b"...") # cordwood.aio metadata = producer.send("orders", b"...").result(10) #
+cordwood: blocks up to ten seconds
 """
 
 import asyncio
@@ -19,17 +19,17 @@ from cordwood.client.errors import ClientError, IllegalState, TimedOut
 _log = logging.getLogger(__name__)
 
 UNKNOWN = -1
-"""An offset or a time that the broker did not say."""
+"""An offset or a timestamp that the broker did not report."""
 _WHOLE_BATCH = -1
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record is now."""
+    """The location of a delivered record."""
 
     topic: str
     partition: int
     offset: int
-    """-1 with acks=0, or where the broker knows only that it has it already."""
+    """-1 with acks=0, or if the broker only knows that the batch is a duplicate."""
     timestamp: int
     """Milliseconds: the broker's with LogAppendTime, else the record's own."""
     serialized_key_size: int
@@ -38,7 +38,7 @@ class RecordMetadata(NamedTuple):
 
 
 class Event(Protocol):
-    """Waits in a thread, like `threading.Event`."""
+    """An event to wait for in a thread, like `threading.Event`."""
 
     def set(self) -> None: ...
 
@@ -49,14 +49,14 @@ NewEvent = Callable[[], Event]
 
 
 class Delivery:
-    """Of one record. Where it is awaited and the record is not delivered, the reason is raised: a `ClientError`."""
+    """The promise for one record. Awaiting it raises a `ClientError` if the record is not delivered."""
 
     __slots__ = ("index", "key_size", "outcome", "timestamp_ms", "value_size")
 
     outcome: "Outcome"
-    """Of its batch."""
+    """The outcome of its batch."""
     index: int
-    """In its batch."""
+    """Its index in the batch."""
     timestamp_ms: int
     key_size: int
     value_size: int
@@ -65,10 +65,10 @@ class Delivery:
         return self.outcome.of(self.index)[0].is_done
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
-        """Blocks until the record is delivered, or for so many seconds; in `cordwood.aio` it is awaited instead."""
+        """Blocks until the record is delivered, or for this many seconds; in `cordwood.aio` it is awaited instead."""
         error = self.exception(timeout)
         if error is not None:
-            # One for each caller: a shared one would gather all their tracebacks.
+            # A copy for each caller: a shared one would collect all their tracebacks.
             raise copy(error) from error.__cause__
         outcome, index = self.outcome.of(self.index)
         return RecordMetadata(
@@ -89,8 +89,8 @@ class Delivery:
         return outcome.error_of(index)
 
     def add_done_callback(self, callback: "Callable[[Delivery], object]") -> None:
-        """Called once, when the record is delivered or given up; at once if it is. Those of a partition are called in
-        the order of its records. The sync client calls them in its own thread: they must not block."""
+        """Registers a callback, called once when the record is delivered or failed; at once if it is. Callbacks of a
+        partition are called in record order. The sync client calls them in its own thread: they must not block."""
         self.outcome.on_done(partial(callback, self), self.index)
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
@@ -108,8 +108,8 @@ class Delivery:
 class Outcome:
     """The outcome of a batch. Set once by the sender, read from any thread.
 
-    There is no lock. Whoever adds a callback looks after that whether the batch is done, and whoever completes the
-    batch looks after that for callbacks: one of them finds it, and it can be taken out only once.
+    There is no lock. A thread that adds a callback then checks whether the batch is done, and a thread that completes
+    the batch then checks for callbacks: at least one of them finds it, and it can be removed only once.
     """
 
     __slots__ = (
@@ -139,7 +139,7 @@ class Outcome:
 
     @classmethod
     def of_all(cls, outcomes: "Sequence[Outcome]", new_event: NewEvent | None) -> "Outcome":
-        """One that is done when all of them are."""
+        """Returns an outcome that is done when all of them are."""
         whole = cls(outcomes[0].partition if outcomes else TopicPartition("", UNKNOWN), new_event)
         if outcomes:
             whole.divide([(0, outcome) for outcome in outcomes])
@@ -155,7 +155,7 @@ class Outcome:
         self._tell()
 
     def fail(self, error: ClientError, errors: Mapping[int, ClientError]) -> None:
-        """`errors` has those of single records, by their index, where they are not `error`."""
+        """`errors` has the errors of single records by index, if they differ from `error`."""
         assert not self.is_done
         self.error = error
         self._errors = errors
@@ -163,8 +163,8 @@ class Outcome:
         self._tell()
 
     def divide(self, parts: "Sequence[tuple[int, Outcome]]") -> None:
-        """From now on the parts' outcomes are its records'; each is given with the index of its first record. This one
-        is done, as far as `on_done` for the whole batch is concerned, when they all are."""
+        """Replaces this outcome by those of its parts, each given with the index of its first record. This one is done,
+        for `on_done` of the whole batch, when all parts are."""
         assert not self.is_done
         assert not self._parts
         self._parts = parts
@@ -173,7 +173,7 @@ class Outcome:
         self._tell()
 
     def of(self, index: int) -> "tuple[Outcome, int]":
-        """A record's outcome, and its index there."""
+        """Returns a record's outcome, and its index there."""
         outcome = self
         while outcome._parts:
             first, outcome = max((part for part in outcome._parts if part[0] <= index), key=lambda part: part[0])
@@ -184,7 +184,7 @@ class Outcome:
         return self._errors.get(index, self.error)
 
     def errors(self) -> Iterator[ClientError]:
-        """Of the batch, or of its parts."""
+        """The errors of the batch, or of its parts."""
         if self.error is not None:
             yield self.error
         for _, part in self._parts:
@@ -215,7 +215,7 @@ class Outcome:
         if self._new_event is None:
             self.on_done(partial(_resolve, future), index)
         else:
-            # It is another thread that will tell.
+            # Another thread will call it.
             self.on_done(partial(loop.call_soon_threadsafe, _resolve, future), index)
         return future
 
@@ -223,14 +223,14 @@ class Outcome:
         at = self._first_unfinished
         while at < len(self._parts) and self._parts[at][1].is_done:
             at += 1
-        # Should another thread have come further, this is only a little more to do for the next.
+        # If another thread has advanced further, the next one has a little more to do.
         self._first_unfinished = at
         if at == len(self._parts):
             self.is_done = True
             self._tell()
 
     def _tell(self) -> None:
-        """Calls the waiting callbacks, or hands them over to the part that they wait for."""
+        """Calls the waiting callbacks, or moves them to the part that they wait for."""
         later = []
         while self._waiting:
             try:
@@ -261,5 +261,5 @@ def _call(callback: Callable[[], object]) -> None:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # noqa: BLE001  among them CancelledError, of a future that was cancelled
-        # The application's mistake must not cost others their records.
+        # An error in the application's callback must not affect other records.
         _log.exception("Delivery callback failed")

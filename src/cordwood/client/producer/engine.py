@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class Engine:
-    """Runs from `run` to `stop`. `on_failure` hears of what should never happen: then nothing is sent any more."""
+    """Runs from `run` to `stop`. `on_failure` is called for internal errors: then sending stops."""
 
     def __init__(
         self,
@@ -112,12 +112,12 @@ class Engine:
             self._begin(self._driver.run())
 
     def check_loop(self) -> None:
-        """Threads come from anywhere."""
+        """Called from any thread."""
         if not self._is_threaded:
             check_loop(self._loop, "producer")
 
     def accumulated(self) -> None:
-        """There is something new in the accumulator; with the lock held, in any thread."""
+        """The accumulator has new work; called with the lock held, in any thread."""
         if not self._sending.take_sleep():
             return
         if self._is_threaded:
@@ -131,7 +131,7 @@ class Engine:
             async with asyncio.timeout(timeout_s):
                 await _until_done(self._begin_flush())
                 if self._is_unacknowledged:
-                    # Else what is closed now may lose what is on its way.
+                    # Closing it now could lose data in flight.
                     await self._client.until_read()
         except TimeoutError:
             raise TimedOut(f"not all records are delivered after {timeout_s:g} s") from None
@@ -139,7 +139,7 @@ class Engine:
             self._metrics.waited("flush", self._loop.time() - began_s)
 
     async def finish(self) -> None:
-        """Takes nothing more. What is there is sent, unless it belongs to a transaction: that is aborted."""
+        """Accepts no more records. Queued ones are sent, except those of a transaction, which is aborted."""
         with self._lock:
             self._accumulator.close()
         self.intake.close()
@@ -172,7 +172,7 @@ class Engine:
         told["requests-in-flight"] = self._sender.in_flight
         return told
 
-    # ---- within
+    # ---- helpers
 
     def _begin(self, work: Any) -> None:
         task = self._loop.create_task(work)
@@ -180,7 +180,7 @@ class Engine:
         self._tasks.append(task)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
-        """Tasks end only when they are cancelled, or by a mistake of ours."""
+        """Tasks end only by cancellation, or by an internal error."""
         if task.cancelled():
             if task in self._tasks:
                 # Not by `stop`: the loop ends, and with it all its tasks.
@@ -204,7 +204,7 @@ class Engine:
             return self._accumulator.begin_flush()
 
     def _has_incomplete(self) -> bool:
-        """With the lock held."""
+        """Called with the lock held."""
         return self._sender.in_flight > 0 or bool(self._accumulator.waiting())
 
     def _progressed(self) -> None:

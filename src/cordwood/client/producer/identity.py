@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class ProducerIdentity(NamedTuple):
-    """From InitProducerId; makes appends idempotent, and a transaction one's own."""
+    """Assigned by InitProducerId; makes appends idempotent, and ties them to a transaction."""
 
     id: int
     epoch: int

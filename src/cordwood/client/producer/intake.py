@@ -1,8 +1,7 @@
-"""From the application's call to the accumulator: interceptors, serializers, the partition, and room in memory.
+"""The general path from the application's call to the accumulator: interceptors, serializers, partition, memory.
 
-`try_send` never waits, so that a thread of the application may call it, under the producer's lock where that is needed.
-What it cannot do at once, because the topic is not known yet or memory is short, it hands back as an `Unsent`, which
-`send_when_possible` waits with, on the loop.
+`try_send` never waits, so that an application's thread may call it, under the producer's lock if needed. If the topic
+is unknown or memory is short, it returns an `Unsent`, with which `send_when_possible` waits on the loop.
 """
 
 import asyncio
@@ -47,7 +46,7 @@ _TIMES_END_MS = 1 << 63
 
 @final
 class Unsent(NamedTuple):
-    """A record that is serialized and cannot be appended yet."""
+    """A serialized record that cannot be appended yet."""
 
     topic: str
     key: bytes | None
@@ -59,7 +58,7 @@ class Unsent(NamedTuple):
 
 @dataclass(slots=True)
 class _Asking:
-    """For a topic that is not known yet."""
+    """A look-up of an unknown topic."""
 
     name: str
     task: "asyncio.Task[Topic] | None" = None
@@ -87,7 +86,7 @@ class Intake:
         self._partitioner = partitioner
         self._partitions_first = not partitioner.follows_load
         self._interceptors = Interceptors(settings.interceptors)
-        # Asked for each record, so it is asked of them only once.
+        # Used for each record, so it is read from the settings only once.
         self._is_intercepted = bool(self._interceptors)
         self._hears_acknowledgements = self._interceptors.hear_acknowledgements
         self._key_serializer = settings.key_serializer
@@ -103,7 +102,7 @@ class Intake:
         self._metrics = metrics
         self._loop = asyncio.get_running_loop()
         self._now = self._loop.time
-        # Made once for each topic, as the cluster knows it now: a record then costs no object but its delivery.
+        # Created once per topic and metadata: a record then costs no object but its delivery.
         self._targets: tuple[Cluster, dict[str, _Target]] = (client.cluster, {})
         self._default_partitioner = partitioner if isinstance(partitioner, DefaultPartitioner) else None
         self._shortcut: Shortcut | None = None
@@ -120,13 +119,13 @@ class Intake:
         self.try_send: Callable[[str, Any, Any, int | None, int | None, GivenHeaders], Delivery | Unsent] = (
             self._shortcut.send if self._shortcut is not None else self._take
         )
-        """Raises what is wrong with the record, or with the transaction."""
+        """Raises errors of the record, or of the transaction."""
         self._asking: dict[str, _Asking] = {}
         self._is_closed = False
         self._blocked: dict[asyncio.Event, None] = {}
 
     async def send_when_possible(self, unsent: Unsent) -> Delivery:
-        """Up to `max_block_ms`, for the topic and for memory together."""
+        """Waits up to `max_block_ms`, for the topic and for memory together."""
         deadline_s = self._loop.time() + self._max_block_s
         try:
             await self.known_topic(unsent.topic, unsent.partition, deadline_s)
@@ -139,14 +138,14 @@ class Intake:
             raise
 
     def refused(self, error: ClientError) -> None:
-        """A record was not taken. As in Kafka that spoils its transaction: the application might commit it without the
-        record; unless the call itself was wrong: what cannot be serialized, or is no record, never belonged to it."""
+        """A record was not queued. As in Kafka that spoils its transaction, since the application might commit it
+        without the record; except for invalid calls: something that cannot be serialized never belonged to it."""
         if self._transactions is not None and isinstance(error, BrokerError | TimedOut):
             with self._lock:
                 self._transactions.batch_failed(error)
 
     async def known_topic(self, name: str, partition: int | None = None, deadline_s: float | None = None) -> Topic:
-        """Asks brokers for a topic that is not known; they may create it."""
+        """Looks up an unknown topic; brokers may create it."""
         topic = self._client.cluster.topics.get(name)
         if topic is not None and (partition is None or 0 <= partition < len(topic.partitions)):
             return topic
@@ -174,9 +173,9 @@ class Intake:
     async def reserved(
         self, reserve: Callable[[Callable[[], object]], Reservation], topic: str, deadline_s: float
     ) -> AsyncIterator[Reservation]:
-        """Memory, in the order in which it was asked for; at the end of `with` what was not used is given back.
+        """Reserves memory, granted in request order; the end of `with` returns the unused part.
 
-        Raises `BufferExhausted`. When the producer is closed the wait ends, and appending says why.
+        Raises `BufferExhausted`. Closing the producer ends the wait, and appending then raises the reason.
         """
         began_s = self._loop.time()
         granted = asyncio.Event()
@@ -202,11 +201,11 @@ class Intake:
 
     @property
     def waiting(self) -> int:
-        """Calls that wait for room."""
+        """Number of calls waiting for room."""
         return len(self._blocked)
 
     def close(self) -> None:
-        """The accumulator is closed: whoever waits for room hears of it."""
+        """The accumulator is closed: wakes the calls waiting for room."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -217,7 +216,7 @@ class Intake:
             waiting.set()
         self._interceptors.close()
 
-    # ---- within
+    # ---- helpers
 
     def _take(
         self,
@@ -258,7 +257,7 @@ class Intake:
     def _serialized(
         self, topic: str, key: Any, value: Any, headers: Headers
     ) -> tuple[bytes | None, bytes | None, Headers]:
-        """With the headers that serializers add."""
+        """Includes headers that serializers add."""
         key, of_key = serialize_record(key, self._key_serializer, "key", topic)
         value, of_value = serialize_record(value, self._value_serializer, "value", topic)
         if of_key or of_value:
@@ -275,7 +274,7 @@ class Intake:
         headers: Headers,
         reservation: Reservation | None,
     ) -> Delivery | Unsent:
-        """Unsent when the topic is not known, or there is no room."""
+        """Returns Unsent if the topic is unknown, or there is no room."""
         target = self._targets[1].get(topic)
         if target is None or target[0] is not self._client.cluster:
             target = self._target(topic)
@@ -320,7 +319,7 @@ class Intake:
         if known is None:
             return None
         target = (cluster, known, [TopicPartition(topic, index) for index in range(len(known.partitions))])
-        # Several threads may come here: what each leaves is whole.
+        # Several threads may run this: each leaves a consistent state.
         before, targets = self._targets
         self._targets = (cluster, {**(targets if before is cluster else {}), topic: target})
         return target
@@ -332,13 +331,13 @@ class Intake:
         async with self.reserved(reserve, unsent.topic, deadline_s) as reservation:
             outcome = self._append(*unsent, reservation)
             while isinstance(outcome, Unsent):
-                # The topic was forgotten meanwhile; what is reserved stays ours.
+                # The topic was forgotten meanwhile; the reservation stays valid.
                 await self.known_topic(unsent.topic, unsent.partition, deadline_s)
                 outcome = self._append(*unsent, reservation)
             return outcome
 
     def _asking_for(self, name: str) -> _Asking:
-        """Without a timeout: each caller has one of its own, and the last to leave ends it."""
+        """Has no timeout: each caller has its own, and the last to leave cancels it."""
         asking = self._asking.get(name)
         if asking is None:
             asking = self._asking[name] = _Asking(name)
@@ -368,7 +367,7 @@ class Intake:
                 del self._asking[asking.name]
 
     def _unknown(self, name: str, refusal: BrokerError | None) -> ClientError:
-        """After `max_block_ms`."""
+        """Returns the error after `max_block_ms`."""
         waited = f"after {self._max_block_s:g} s (max_block_ms)"
         if isinstance(refusal, TopicNotFound):
             return TopicNotCreated(message=f"there is no such topic {waited}", subject=f"topic {name}")

@@ -23,7 +23,7 @@ _DISTRIBUTIONS = (
     "request-size",
     "produce-throttle-time",
 )
-# Seconds that calls took, told in nanoseconds.
+# Durations of calls, given in nanoseconds.
 _WAITS = (
     "bufferpool-wait",
     "metadata-wait",
@@ -46,7 +46,7 @@ class ProducerMetrics:
         self._started_s = now_s
 
     def sent(self, batches: Sequence[ProducerBatch], sizes_bytes: Iterable[int], now_s: float) -> None:
-        """One request."""
+        """Records one request."""
         records = 0
         request_bytes = 0
         distributions = self._distributions

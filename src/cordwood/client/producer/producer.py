@@ -1,4 +1,4 @@
-"""**Producer**: the application's end. `send` gathers records in batches; one task sends those to their leaders.
+"""**Producer**: the application's interface. `send` collects records in batches; one task sends them to their leaders.
 
 async with Producer(ProducerSettings(), parse_bootstrap("localhost:9092"), network=SocketNetwork()) as producer:
     delivery = await producer.send("orders", b"value", b"key")
@@ -46,15 +46,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 TURN_BYTES = 64 * 1024
-"""Bytes that a loop of sends puts into batches before the sending task has its turn: a turn of the event loop for each
-batch of 16 KiB costs as much as a third of its records."""
+"""Bytes that a loop of sends may append before it yields to the sending task: one turn of the event loop per batch of
+16 KiB would cost a third of the time spent on its records."""
 
 
 class Producer:
     """Belongs to the event loop in which it is started. Every call raises a `ClientError` and nothing else.
 
-    Where threads of an application call `try_send`, `lock` is what they share, and `new_event` what they wait with for
-    deliveries; nobody else needs either.
+    If an application's threads call `try_send`, they share `lock`, and wait for deliveries with `new_event`; other
+    users need neither.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Producer:
         self._clock = clock if clock is not None else SystemClock()
         self._random = random if random is not None else SeededRandom()
         self._is_threaded = lock is not None
-        # In one thread it is never waited for, and it is cheaper than a lock that does nothing.
+        # With a single thread it is never contended, and cheaper than a lock that does nothing.
         self._lock = lock if lock is not None else Lock()
         self._accumulator = Accumulator(
             settings, Codec[settings.compression_type.upper()], wake=self._accumulated, new_event=new_event
@@ -86,8 +86,8 @@ class Producer:
         self._failure: ClientError | None = None
         self._engine: Engine | None = None
         self.try_send: Callable[[str, Any, Any, int | None, int | None, GivenHeaders], Delivery | Unsent] = self._refuse
-        """As `send`, from any thread and without waiting: an `Unsent` is for `send_when_possible`, on the loop. Called
-        for each record, so it is what it has to be at once: the intake's own, while the producer runs."""
+        """Like `send`, from any thread and without waiting: an `Unsent` must be passed to `send_when_possible`, on the
+        loop. Called for each record, so it is the intake's own method while the producer runs."""
 
     async def start(self) -> None:
         """Connects. Raises `CannotReachCluster` when no bootstrap address answers."""
@@ -122,7 +122,7 @@ class Producer:
         await self.close()
 
     async def close(self, timeout: float | None = None) -> None:
-        """Sends what waits, for up to `timeout` seconds; then gives up what is left, and aborts an open transaction."""
+        """Sends queued records, for up to `timeout` seconds; then gives up the rest, and aborts an open transaction."""
         if self._is_closed:
             return
         if self._engine is not None:
@@ -157,10 +157,10 @@ class Producer:
         timestamp_ms: int | None = None,
         headers: GivenHeaders = (),
     ) -> Delivery:
-        """Takes the record, once there is room for it; what is returned can be awaited for its `RecordMetadata`.
+        """Queues the record once there is room, and returns an awaitable for its `RecordMetadata`.
 
-        `headers` are a dict or pairs, of a str and of bytes or None. Raises `TimedOut` when the topic is not known
-        within `max_block_ms` (`TopicNotCreated` if there is none), `BufferExhausted` when there is no room.
+        `headers` are a dict or pairs, of a str and of bytes or None. Raises `TimedOut` if the topic is not known within
+        `max_block_ms` (`TopicNotCreated` if it does not exist), `BufferExhausted` if there is no room.
         """
         try:
             outcome = self.try_send(topic, value, key, partition, timestamp_ms, headers)
@@ -191,10 +191,10 @@ class Producer:
         return await self._running().intake.send_when_possible(unsent)
 
     async def send_many(self, records: Iterable[Sequence[Any]]) -> BulkDelivery:
-        """Each is a `ProducerRecord`, or a tuple of what `send` takes, in its order: (topic, value, key) and so on.
-        What is returned is for all of them.
+        """Queues many records; each is a `ProducerRecord`, or a tuple of `send`'s arguments, in order: (topic, value,
+        key) and so on. Returns one awaitable for all of them.
 
-        Raises as `send` does, at the first record that cannot be taken; those before it are sent.
+        Raises like `send`, at the first record that cannot be queued; those before it are sent.
         """
         engine = self._running()
         gathering = engine.bulk.gathering()
@@ -215,7 +215,7 @@ class Producer:
     def send_many_from_thread(
         self, records: Iterable[Sequence[Any]], send_when_possible: Callable[[Unsent], Delivery]
     ) -> BulkDelivery:
-        """As `send_many`, in a thread of the application, which waits by `send_when_possible`."""
+        """Like `send_many`, in a thread of the application; waits with `send_when_possible`."""
         engine = self._running()
         gathering = engine.bulk.gathering()
         for record in records:
@@ -234,84 +234,87 @@ class Producer:
         timestamp: "Column | int | None" = None,
         headers: "Column | None" = None,
     ) -> BulkDelivery:
-        """Takes all rows, as there is room for them. Each of the others is a column of the batch, by its name, or an
-        array of the same length: keys and values are bytes or text, partitions whole numbers, timestamps milliseconds
-        or Arrow's own, headers lists of (key, value). The batches of a reader are taken one after the other, on the
-        loop; if one of them is refused, those before it are sent. Serializers and interceptors are not asked.
+        """Queues all rows, as room permits. Every other argument is a column name, or an array of the same length: keys
+        and values are bytes or text, partitions integers, timestamps milliseconds or Arrow's own, headers lists of
+        (key, value). Batches of a reader are taken one after the other, on the loop; if one of them is refused, those
+        before it are sent. Serializers and interceptors are not called.
 
-        Where no partition is given, keys decide as in `send`; without keys whole batches go to one partition each.
+        Without partitions, keys decide as in `send`; without keys whole batches go to one partition each.
         """
         engine = self._running()
         columns = Columns(batch, key, value, partition, timestamp, headers)
         return await engine.bulk.send_arrow(topic, columns)
 
     async def send_columns(self, topic: str, records: "RecordInput", partition: int | None = None) -> BulkDelivery:
-        """As `send_arrow`, for columns as `wire.column_input` has them, without pyarrow."""
+        """Like `send_arrow`, for columns in the format of `wire.column_input`, without pyarrow."""
         return await self._running().bulk.send_columns(topic, records, partition)
 
     async def flush(self, timeout: float | None = None) -> None:
-        """Sends all that was taken without lingering, and waits until it is delivered or has failed.
+        """Sends all queued records without lingering, and waits until each is delivered or has failed.
 
-        Raises `TimedOut` after `timeout` seconds; it goes on being sent. With acks=0 it waits until brokers have read
-        all of it, and raises `NetworkFailed` if one hung up instead.
+        Raises `TimedOut` after `timeout` seconds; sending continues. With acks=0 it waits until brokers have read
+        everything, and raises `NetworkFailed` if one hung up instead.
         """
         await self._running().flush(timeout)
 
     async def partitions_for(self, topic: str) -> set[int]:
-        """The partitions of a topic; asks for it, up to `max_block_ms`, if it is not known yet."""
+        """Returns the partitions of a topic; looks up an unknown one, up to `max_block_ms`."""
         known = await self._running().intake.known_topic(topic)
         return {partition.index for partition in known.partitions}
 
     def metrics(self) -> dict[str, float]:
-        """By Kafka's names: `record-send-rate`, `request-latency-avg`, `buffer-available-bytes` and others."""
+        """Returns metrics by Kafka's names: `record-send-rate`, `request-latency-avg`, `buffer-available-bytes` and
+        others."""
         return self._running(even_closed=True).read_metrics()
 
     # ---- transactions
 
     async def init_transactions(self, keep_prepared: bool = False) -> None:
-        """Once, before the first transaction: fences off older producers of this `transactional_id`, and aborts or
-        completes what they left. `keep_prepared` leaves a prepared one to `complete_transaction` (KIP-939)."""
+        """Must be called once before the first transaction: fences older producers of this `transactional_id`, and
+        aborts or completes their transactions. `keep_prepared` leaves a prepared one to `complete_transaction`
+        (KIP-939)."""
         await self._transactional().initialize(keep_prepared=keep_prepared)
 
     async def begin_transaction(self) -> None:
-        """If the task that ended the last one was cancelled at it, waits for how that ends, up to `max_block_ms`."""
+        """If a task was cancelled while ending the last transaction, waits for that to finish, up to `max_block_ms`."""
         await self._transactional().begin()
 
     async def send_offsets_to_transaction(self, offsets: OffsetsToSend, group_metadata: GroupMetadata) -> None:
-        """Commits what a consumer has read along with what was made of it; `consumer.group_metadata()` says whose. The
-        offset of a partition is that of the next record to read, an int or an `OffsetAndMetadata`."""
+        """Commits a consumer's offsets as part of the transaction; `consumer.group_metadata()` identifies the consumer.
+        The offset of a partition is that of the next record to read, an int or an `OffsetAndMetadata`."""
         calls = self._transactional()
         await calls.send_offsets(checked_offsets(offsets), checked_group(group_metadata))
 
     async def commit_transaction(self) -> None:
-        """Raises `TransactionAbortable` if a record failed: abort then. `ProducerFenced` ends the producer."""
+        """Raises `TransactionAbortable` if a record failed; abort then. `ProducerFenced` is fatal for the producer."""
         await self._transactional().commit()
 
     async def abort_transaction(self) -> None:
         await self._transactional().abort()
 
     async def prepare_transaction(self) -> PreparedTxnState:
-        """The first phase (KIP-939): all is written, and waits for `complete_transaction`, however long that takes."""
+        """The first phase (KIP-939): flushes; the transaction then waits for `complete_transaction`, without a
+        timeout."""
         calls = self._transactional()
         await self.flush()
         return calls.prepare()
 
     async def leave_transaction(self) -> LeftTransaction | None:
-        """All is written, and another ends it (`Admin.end_transactions`): the coordinator aborts it after
-        `transaction_timeout_ms`, unless it is one of two phases. None: nothing was sent. After it comes
-        `take_transactional_id`."""
+        """Flushes, and leaves it to another process to end the transaction (`Admin.end_transactions`): the coordinator
+        aborts it after `transaction_timeout_ms`, unless it is a two-phase one. None: nothing was sent. Call
+        `take_transactional_id` next."""
         calls = self._transactional()
         await self.flush()
         return calls.leave()
 
     def take_transactional_id(self, transactional_id: str) -> None:
-        """Between transactions: goes on with another id, on the same connections; `init_transactions` comes next."""
+        """Continues with another id between transactions, on the same connections; call `init_transactions` next."""
         self._transactional().take_id(transactional_id)
 
     async def complete_transaction(self, prepared_state: PreparedTxnState) -> None:
-        """The second phase: commits if this is the transaction that is prepared, else aborts it."""
+        """The second phase: commits if this is the prepared transaction, else aborts it."""
         if not isinstance(prepared_state, PreparedTxnState):
-            # Any other would be taken for that of another transaction, and this one would be aborted.
+            # A missing state would be taken for another transaction, and this one would be aborted.
             raise BadSetting(
                 f"prepared_state is {prepared_state!r}; expected the return value of prepare_transaction()"
             )
@@ -319,10 +322,10 @@ class Producer:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator["Producer"]:
-        """Begins one, and commits it; aborts it if anything is raised within, or if it cannot be committed. A commit
-        that is not done in time raises `TimedOut`: `commit_transaction` then goes on waiting for it. If the task is
-        cancelled while it commits, as by `asyncio.timeout`, the commit goes on: the next transaction begins after it,
-        and `commit_transaction` tells what became of it."""
+        """Begins a transaction, and commits it at the end; aborts it if an exception is raised, or if it cannot be
+        committed. A commit that exceeds its time raises `TimedOut`: `commit_transaction` then continues to wait for it.
+        If the task is cancelled during the commit, as by `asyncio.timeout`, the commit continues: the next transaction
+        begins after it, and `commit_transaction` returns its outcome."""
         calls = self._transactional()
         await calls.begin()
         try:
@@ -334,7 +337,7 @@ class Producer:
                 await calls.abort()
             raise
 
-    # ---- within
+    # ---- helpers
 
     def _running(self, *, even_closed: bool = False) -> Engine:
         if self._failure is not None:
@@ -370,7 +373,7 @@ class Producer:
     def _refuse(
         self, topic: str, value: Any, key: Any, partition: int | None, timestamp_ms: int | None, headers: GivenHeaders
     ) -> Delivery | Unsent:
-        """Says why nothing is taken."""
+        """Raises the reason why no records are accepted."""
         return self._running().intake.try_send(topic, value, key, partition, timestamp_ms, headers)
 
     def _fail(self, error: ClientError) -> None:

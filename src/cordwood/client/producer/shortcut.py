@@ -1,8 +1,8 @@
 # cython: language_level=3, annotation_typing=False
-"""A record that goes into a batch that is open: what nearly every call of `send` comes to.
+"""The fast path of `send`: appends a record to an open batch, as nearly every call does.
 
-Compiled like the room of `wire/records`, with the batch's buffer and the delivery, since it is called for every record;
-the same file runs uncompiled. Whatever it does not know how to do at once it leaves to the long way, `intake`.
+Compiled like `wire/records`, with the batch's buffer and the delivery, since it runs for every record; the same file
+runs uncompiled. Leaves everything else to the general path, `intake`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Headers = Sequence[tuple[str, bytes | None]]
 
-# A record beside its key and value, rather too much than too little; headers are rare.
+# A record's overhead besides key and value, estimated high; headers are rare.
 _RECORD_OVERHEAD_BYTES = 12
 
 
@@ -40,7 +40,7 @@ class OpenBatch:
         self._builder = builder
 
     def append(self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers) -> Delivery | None:
-        """None when the record does not fit, or the batch is closed."""
+        """None if the record does not fit, or the batch is closed."""
         builder = self._builder
         if builder is None:
             return None
@@ -57,12 +57,12 @@ class OpenBatch:
         return delivery
 
     def close(self) -> None:
-        """Whoever still knows it holds no records by that."""
+        """Closes the batch, for callers that still reference it."""
         self._builder = None
 
 
 class Sticky:
-    """Where a topic's records without a key go now; the partitioner's."""
+    """The partition of a topic's records without keys; set by the partitioner."""
 
     __slots__ = ("choices", "given_bytes", "looked_s", "most_bytes", "partition", "stay_bytes", "topic", "weights")
 
@@ -71,16 +71,16 @@ class Sticky:
         self.partition = partition
         self.given_bytes = 0
         self.stay_bytes = stay_bytes
-        """Up to which they stay, whatever waits there."""
+        """Below this they stay, whatever waits there."""
         self.most_bytes = most_bytes
-        """Up to which they stay as long as they go into a batch that has been begun."""
+        """Below this they stay as long as they go into an open batch."""
         self.looked_s: float | None = None
         self.choices: Sequence[int] = ()
         self.weights: Sequence[int] = ()
 
 
 class OpenTopic:
-    """The open batches of a topic, by their partitions. Some may be closed by now: they take nothing."""
+    """The open batches of a topic by partition. Some may be closed by now: they accept nothing."""
 
     __slots__ = ("batches", "partition_count", "sticky")
 
@@ -96,10 +96,10 @@ class KnowsCluster(Protocol):
 
 
 class Shortcut:
-    """`send` takes a record as the application gave it, `append` one that is serialized; both from any thread.
+    """`send` takes a record from the application, `append` a serialized one; both from any thread.
 
-    Which batches are open, the long way tells it (`opened`). A batch that is full, drained or given up is closed by
-    whoever does that, with the lock held: no record gets into it any more, nor before one that was sent earlier.
+    The general path registers open batches (`opened`). A batch that is full, drained or abandoned is closed with the
+    lock held: then no record can get into it, or overtake an earlier one.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Shortcut:
         serializes_values: bool,
         knows_keys: bool,
     ) -> None:
-        """`long_way` is called with all that `send` was. `knows_keys`: a key alone decides where its record goes."""
+        """`long_way` is called with all arguments of `send`. `knows_keys`: a key alone determines the partition."""
         self._client = client
         self._lock = lock
         self._acquire = lock.acquire
@@ -123,7 +123,7 @@ class Shortcut:
         self._serializes_keys = serializes_keys
         self._serializes_values = serializes_values
         self._knows_keys = knows_keys
-        # As this cluster knows them.
+        # Based on this version of the cluster's metadata.
         self._cluster = client.cluster
         self._topics: dict[str, OpenTopic] = {}
 
@@ -150,8 +150,8 @@ class Shortcut:
         timestamp_ms: int,
         headers: Headers,
     ) -> Delivery | None:
-        """None when there is no open batch for it, or a partitioner has to be asked."""
-        # In this order: another thread may hear of a newer cluster in between, and forget the topics of this one.
+        """None if it has no open batch, or a partitioner must be called."""
+        # In this order: another thread may install newer metadata in between, and forget these topics.
         if self._cluster is not self._client.cluster:
             return None
         known = self._topics.get(topic)
@@ -162,7 +162,7 @@ class Shortcut:
         elif partition is not None and type(partition) is not int:
             return None
         if cython.compiled:
-            # As `with` does it, in half of the time. Nothing interrupts compiled code between the two lines.
+            # Like `with`, in half the time. Nothing interrupts compiled code between the two lines.
             self._acquire()
             try:
                 return self._put(known, key, value, partition, timestamp_ms, headers)
@@ -181,7 +181,7 @@ class Shortcut:
         timestamp_ms: int,
         headers: Headers,
     ) -> Delivery | None:
-        """Without a partition, to where the partitioner has such records go for now, if it need not be asked."""
+        """Without a partition, uses the partitioner's current one, if it need not be called."""
         if partition is not None:
             batch = known.batches.get(partition)
             return None if batch is None else batch.append(timestamp_ms, key, value, headers)
@@ -202,7 +202,7 @@ class Shortcut:
     def opened(
         self, cluster: Cluster, topic: Topic, sticky: Sticky | None, partition: int, batch: OpenBatch | None
     ) -> None:
-        """A record went into this batch by the long way, so the next ones can be put there at once. With the lock
+        """The general path has opened this batch, so later records can be appended directly. Called with the lock
         held."""
         if self._cluster is not cluster:
             self._topics = {}
@@ -216,7 +216,7 @@ class Shortcut:
 
 
 def size_to_stick(key: bytes | None, value: bytes | None) -> int:
-    """Bytes that a record without a key counts for in sticky partitioning."""
+    """Returns the bytes that a record without a key counts for in sticky partitioning."""
     size_bytes = _RECORD_OVERHEAD_BYTES
     if key is not None:
         size_bytes += len(key)

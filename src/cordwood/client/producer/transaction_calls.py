@@ -1,4 +1,4 @@
-"""The calls of a transactional producer: each begins something in the machine, and waits for it."""
+"""The calls of a transactional producer: each starts an operation of the machine, and waits for it."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class TransactionCalls:
-    """Each waits up to `max_block_ms`. `begin_flush` has everything sent that waits; `wake` wakes the sending loop."""
+    """Each waits up to `max_block_ms`. `begin_flush` makes all queued batches due; `wake` wakes the sending loop."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class TransactionCalls:
         await self._do(lambda: self.machine.initialize(keep_prepared=keep_prepared), "txn-init")
 
     async def begin(self) -> None:
-        """After what a task that was cancelled had begun to end: that goes on, and is waited for."""
+        """Waits for the end of the previous transaction if its task was cancelled."""
         with self._lock:
             abandoned = self.machine.abandoned
         if abandoned is not None:
@@ -65,17 +65,17 @@ class TransactionCalls:
 
     @property
     def may_abort(self) -> bool:
-        """There is a transaction, and nothing is under way that may yet commit it."""
+        """True if there is a transaction, and no operation in progress that may yet commit it."""
         with self._lock:
             return self.machine.is_open and self.machine.ending is None
 
     def prepare(self) -> PreparedTxnState:
-        """After a flush."""
+        """Flushes first."""
         with self._lock:
             return self.machine.prepare()
 
     def leave(self) -> LeftTransaction | None:
-        """After a flush."""
+        """Flushes first."""
         with self._lock:
             return self.machine.leave()
 
@@ -87,8 +87,8 @@ class TransactionCalls:
         await self._do(lambda: self.machine.complete(prepared), "txn-commit", ends=True)
 
     async def abort_open(self) -> None:
-        """Before the producer is closed. One that is being ended is waited for; one that cannot be aborted is left to
-        its timeout."""
+        """Called before the producer is closed. Waits for a transaction that is being ended; leaves one that cannot be
+        aborted to its timeout."""
         with self._lock:
             ending = self.machine.ending
         await self._end_after(ending)

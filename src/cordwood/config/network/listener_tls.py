@@ -1,4 +1,4 @@
-"""The TLS settings of a listener, from Kafka's keys to what the network takes."""
+"""Converts the TLS settings of a listener from Kafka's keys to those of the network layer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WITH_TLS = (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
 
 
 class ListenerTls:
-    """The TLS of all listeners of a node. A change of the configuration holds for new connections."""
+    """The TLS settings of all listeners of a node. A change applies to new connections."""
 
     def __init__(self, config: BrokerConfig) -> None:
         """Raises `TlsError`."""
@@ -29,7 +29,7 @@ class ListenerTls:
         return self._by_listener[endpoint.listener]
 
     def reload(self, config: BrokerConfig) -> None:
-        """Reads keys and certificates anew; what cannot be used leaves all as it is."""
+        """Reloads keys and certificates; if they are invalid, keeps the current ones."""
         try:
             read = _read_all(config)
             for listener, tls in read.items():
@@ -44,7 +44,7 @@ class ListenerTls:
 
 
 def check_listener_tls(config: BrokerConfig, resource: Resource, altered: Altered) -> Refusal | None:
-    """The reason why this broker's listeners could not use a change of its configuration; None if they can."""
+    """Returns the reason why this broker's listeners could not use a change of its configuration; None if they can."""
     is_of_broker = resource.type == ResourceType.BROKER and resource.name
     if not is_of_broker or not any("ssl." in name for name, _ in altered.records):
         return None
@@ -55,7 +55,7 @@ def check_listener_tls(config: BrokerConfig, resource: Resource, altered: Altere
     try:
         served = _read_all(config)
     except TlsError:
-        # What is served was read before its files were changed; `reload` compares with that.
+        # The certificates in use may be older than their files; `reload` compares with those in use.
         return None
     try:
         for listener, tls in changed.items():
@@ -66,7 +66,7 @@ def check_listener_tls(config: BrokerConfig, resource: Resource, altered: Altere
 
 
 def _check_names(config: BrokerConfig, listener: str, served: ServerTls | None, new: ServerTls | None) -> None:
-    """Kafka's rule for a certificate that replaces another one of a running broker. Raises `TlsError`."""
+    """Checks Kafka's rule for a certificate that replaces another one of a running broker. Raises `TlsError`."""
     if served is None or new is None:
         return
     if served.names.subject != new.names.subject and not config.flag("ssl.allow.dn.changes"):
@@ -86,7 +86,7 @@ def _read_all(config: BrokerConfig) -> dict[str, ServerTls | None]:
 
 
 def server_tls(config: BrokerConfig, endpoint: Endpoint) -> ServerTls | None:
-    """None for a listener without TLS. Raises `TlsError` with what has to be set."""
+    """Returns None for a listener without TLS. Raises `TlsError` with what has to be set."""
     if endpoint.protocol not in _WITH_TLS:
         return None
 
@@ -118,8 +118,8 @@ def server_tls(config: BrokerConfig, endpoint: Endpoint) -> ServerTls | None:
 
 
 def client_tls(config: BrokerConfig, listener: str) -> ClientTls | None:
-    """For connections to a listener of this name on other nodes; None where it has no TLS. The node shows the
-    certificate that it serves the listener with. Raises `TlsError` with what has to be set."""
+    """Returns the settings for connections to a listener of this name on other nodes; None if it has no TLS. The node
+    presents the certificate that it serves the listener with. Raises `TlsError` with what has to be set."""
     if config.listeners.protocols[listener] not in _WITH_TLS:
         return None
     _check_stores(config, listener)

@@ -21,7 +21,7 @@ class SecurityProtocol(IntEnum):
     SASL_SSL = 3
 
 
-# Fine to listen on, but nobody can connect to them.
+# Wildcard addresses: valid to listen on, but not to connect to.
 _EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})
 _SASL = frozenset({SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL})
 
@@ -30,9 +30,9 @@ _SASL = frozenset({SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL})
 class Endpoint:
     # In upper case.
     listener: str
-    # None: every address of the machine.
+    # None means every address of the machine.
     host: str | None
-    # 0: any that is free.
+    # 0 means any free port.
     port: int
     protocol: SecurityProtocol
 
@@ -45,7 +45,7 @@ ProtocolMap = Mapping[str, SecurityProtocol]
 
 
 def parse_protocol_map(text: str) -> dict[str, SecurityProtocol]:
-    """`INNER:PLAINTEXT,OUTER:SSL`: listener to protocol."""
+    """Parses `INNER:PLAINTEXT,OUTER:SSL`: listener to protocol."""
     key = "listener.security.protocol.map"
     protocols = {}
     for entry in re.split(r"\s*,\s*", text.strip()):
@@ -64,7 +64,8 @@ def parse_protocol_map(text: str) -> dict[str, SecurityProtocol]:
 def parse_endpoints(
     entries: Sequence[str], protocols: ProtocolMap, *, distinct_ports: bool = True
 ) -> tuple[Endpoint, ...]:
-    """`NAME://host:port` each. IPv6 stands in brackets; no host is every address; port 0 is any that is free."""
+    """Parses `NAME://host:port` entries. IPv6 addresses are in brackets; no host means every address; port 0 any free
+    port."""
     listed = f"[{', '.join(entries)}]"
     try:
         endpoints = tuple(_parse_endpoint(entry, protocols) for entry in entries)
@@ -96,7 +97,7 @@ def _parse_endpoint(entry: str, protocols: ProtocolMap) -> Endpoint:
 
 
 def _check_ports(endpoints: Sequence[Endpoint], listed: str) -> None:
-    """Two listeners share a port only where one has an IPv4 address and the other an IPv6 address."""
+    """Allows two listeners to share a port only if one has an IPv4 address and the other an IPv6 address."""
     by_port: dict[int, list[Endpoint]] = defaultdict(list)
     for endpoint in endpoints:
         if endpoint.port != 0:
@@ -120,7 +121,7 @@ def _check_ports(endpoints: Sequence[Endpoint], listed: str) -> None:
 
 
 def _ip_version(host: str | None) -> int:
-    """4, 6, or 0 for a name."""
+    """Returns 4, 6, or 0 for a host name."""
     try:
         return ipaddress.ip_address(host or "").version
     except ValueError:
@@ -132,18 +133,18 @@ class Listeners:
     """All endpoints of a node."""
 
     bound: tuple[Endpoint, ...]
-    # Where clients and other brokers are told to connect to.
+    # The endpoints that clients and other brokers are told to connect to.
     advertised: tuple[Endpoint, ...]
     controllers: tuple[str, ...]
     inter_broker: str
-    # Of these and of others that the map names.
+    # Protocols of these listeners, and of others in the map.
     protocols: ProtocolMap
-    # The address that controller.quorum.voters has for this node.
+    # The address of this node in controller.quorum.voters.
     own_voter: Address | None = None
 
     @property
     def broker_endpoints(self) -> tuple[Endpoint, ...]:
-        """Those that clients use."""
+        """The endpoints for clients."""
         return tuple(endpoint for endpoint in self.bound if endpoint.listener not in self.controllers)
 
     @property
@@ -156,7 +157,7 @@ class Listeners:
 
     @property
     def advertised_controllers(self) -> tuple[Endpoint, ...]:
-        """Where other nodes reach the controller listeners, in the order of `controller.listener.names`."""
+        """The advertised endpoints of the controller listeners, in the order of `controller.listener.names`."""
         reached = {endpoint.listener: self._reached(endpoint) for endpoint in self.controller_endpoints}
         reached |= {endpoint.listener: endpoint for endpoint in self._explicitly_advertised}
         return tuple(reached[name] for name in self.controllers if name in reached)
@@ -166,8 +167,8 @@ class Listeners:
         return () if self.advertised is self.bound else self.advertised
 
     def _reached(self, endpoint: Endpoint) -> Endpoint:
-        """A controller listener that isn't advertised is reached where it listens. One without a host of its own is
-        reached, if it is the first, where controller.quorum.voters says."""
+        """Falls back to the listening address of a controller listener that isn't advertised. The first one without a
+        host has the address in controller.quorum.voters."""
         if endpoint.host not in (None, *_EVERY_ADDRESS):
             return endpoint
         if self.own_voter is not None and endpoint.listener == self.controllers[0]:
@@ -178,7 +179,7 @@ class Listeners:
 def effective_protocols(
     protocols: ProtocolMap, *, is_default: bool, controllers: Sequence[str], listeners: Sequence[str]
 ) -> ProtocolMap:
-    """With the default map, controllers' listeners are PLAINTEXT, unless TLS or SASL is in use anywhere."""
+    """With the default map, controller listeners are PLAINTEXT, unless TLS or SASL is in use anywhere."""
     names = {*controllers, *(entry.partition(":")[0].strip().upper() for entry in listeners)}
     if not is_default or names & {"SSL", "SASL_SSL", "SASL_PLAINTEXT"}:
         return protocols
@@ -202,7 +203,7 @@ def check_listeners(listeners: Listeners, roles: Sequence[str]) -> None:
 
 
 def _refuse_sasl(listeners: Listeners) -> None:
-    """A SASL protocol may stand in the map as long as no listener uses it: Kafka's own files have all four."""
+    """Refuses listeners with a SASL protocol. The map may contain SASL protocols: Kafka's own files have all four."""
     used = {listeners.inter_broker: "inter.broker.listener.name or security.inter.broker.protocol"}
     used |= dict.fromkeys(listeners.controllers, "controller.listener.names")
     used |= {each.listener: "advertised.listeners" for each in listeners.advertised}

@@ -9,7 +9,7 @@ from .listener_tls import client_tls
 
 
 def peer_settings(config: BrokerConfig, listener: str, client_id: str) -> ConnectionSettings:
-    """For connections to a listener of this name on other nodes. Raises `TlsError`."""
+    """Returns settings for connections to a listener of this name on other nodes. Raises `TlsError`."""
     return ConnectionSettings(
         client_id=client_id,
         tls=client_tls(config, listener),

@@ -1,7 +1,7 @@
-"""AlterConfigs and IncrementalAlterConfigs, decided: a resource's new settings, or why not.
+"""Decides AlterConfigs and IncrementalAlterConfigs: a resource's new settings, or the reason for refusing them.
 
 Differences from Kafka 4.3, all of them refusals with a message where Kafka has none or accepts:
-- a broker's key that nobody knows is refused; Kafka stores it for its plugins, of which there are none here;
+- an unknown broker key is refused; Kafka stores it for its plugins, of which there are none here;
 - an operation that does not exist is INVALID_REQUEST for every resource; Kafka fails on it for all but brokers;
 - messages of rules between keys come without Java's "requirement failed: " and the like.
 """
@@ -37,10 +37,10 @@ def alter_incrementally(
     *,
     elr_enabled: bool = False,
 ) -> Altered | Refusal:
-    """IncrementalAlterConfigs for one resource: all changes hold, or none does.
+    """IncrementalAlterConfigs for one resource: all changes are made, or none.
 
-    `current` is what was set for the resource so far. Loggers are not stored: see `loggers`. Whether the resource
-    exists is the caller's to check. `elr_enabled`: eligible leader replicas (KIP-966) are in use.
+    `current` is what was set for the resource so far. Loggers are not stored: see `loggers`. The caller checks that the
+    resource exists. `elr_enabled`: eligible leader replicas (KIP-966) are in use.
     """
     try:
         _check_request(
@@ -63,7 +63,7 @@ def replace_settings(
     *,
     elr_enabled: bool = False,
 ) -> Altered | Refusal:
-    """AlterConfigs for one resource: these settings and no others. The rest as for `alter_incrementally`."""
+    """AlterConfigs for one resource: replaces all of its settings. Parameters as for `alter_incrementally`."""
     try:
         _check_request(resource, [name for name, _ in settings], [name for name, value in settings if value is None])
         _check_name(broker, resource)
@@ -75,7 +75,7 @@ def replace_settings(
 
 
 def repeated(resources: Iterable[Resource]) -> set[Resource]:
-    """Those that stand in a request more than once; each of them is answered with `REPEATED`."""
+    """Returns the resources that a request names more than once; each of them is answered with `REPEATED`."""
     return {resource for resource, times in Counter(resources).items() if times > 1}
 
 
@@ -89,8 +89,8 @@ def _bad_request(message: str) -> ConfigError:
 
 
 def is_of_another_broker(broker: BrokerConfig, resource: Resource) -> bool:
-    """True for the configuration of one broker that is not this one. That broker checks it, since it knows its own
-    listeners and disks; the controller takes it as it is."""
+    """True for the configuration of one broker other than this one. That broker checks it, since it knows its own
+    listeners and disks; the controller accepts it unchecked."""
     return resource.type == ResourceType.BROKER and resource.name.isdecimal() and int(resource.name) != broker.node_id
 
 
@@ -142,7 +142,7 @@ def _apply(resource: Resource, change: Change, old: str | None) -> str | None:
 
 
 def _list_definition(resource: Resource, change: Change) -> Definition:
-    """Of a key to whose value something can be added."""
+    """Returns the definition of a list key, which supports appending."""
     name, operation = change.name, Operation(change.operation).name
     if resource.type == ResourceType.BROKER:
         definition = definition_of(name)
@@ -197,7 +197,7 @@ def _check_settings(broker: BrokerConfig, resource: Resource, current: Settings,
         case _:
             _check_known(settings, current)
             for_all = resource.name == ""
-            # What was stored and cannot be gone by does not stand in the way of another change.
+            # An invalid stored setting must not block other changes.
             added = {name: text for name, text in settings.items() if current.get(name) != text}
             try:
                 _check_dynamic(added, for_all=for_all)
@@ -207,7 +207,7 @@ def _check_settings(broker: BrokerConfig, resource: Resource, current: Settings,
                 check_thread_counts(broker, after)
                 check_protection(after, before=broker)
             except ConfigError as error:
-                # Kafka answers so for everything that is wrong with a broker's configuration (KAFKA-13609).
+                # Kafka answers this for every invalid broker configuration (KAFKA-13609).
                 raise _bad_request(error.message) from None
 
 

@@ -10,28 +10,28 @@ from typing import NamedTuple
 class Operation(IntEnum):
     SET = 0
     DELETE = 1
-    # To and from a list.
+    # Add to and remove from a list.
     APPEND = 2
     SUBTRACT = 3
 
 
 class Change(NamedTuple):
     name: str
-    # As it came: it may be no Operation.
+    # As received: may be an unknown operation.
     operation: int
     value: str | None
 
 
 class Resource(NamedTuple):
-    # As it came: it may be no ResourceType.
+    # As received: may be an unknown ResourceType.
     type: int
-    # Of a broker: its id, or "" for all brokers.
+    # For a broker: its id, or "" for all brokers.
     name: str
 
 
 class Altered(NamedTuple):
-    """The change holds."""
+    """The change was made."""
 
     settings: Mapping[str, str]
-    # What the metadata log has to be told: a ConfigRecord each; None takes the key away.
+    # The ConfigRecords for the metadata log; None removes a key.
     records: tuple[tuple[str, str | None], ...]

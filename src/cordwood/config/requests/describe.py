@@ -1,4 +1,4 @@
-"""DescribeConfigs: every key of a resource with its value, where that comes from, and what it hides, as Kafka says it.
+"""DescribeConfigs: every key of a resource with its value, source and synonyms, as Kafka reports them.
 
 Entries are sorted by name; Kafka's have no order.
 """
@@ -29,26 +29,26 @@ class SynonymEntry(NamedTuple):
 
 class Entry(NamedTuple):
     name: str
-    # None when there is none, and when it is a secret.
+    # None if there is no value, or if it is a secret.
     value: str | None
     source: ConfigSource
-    # A `values.Type`, or 0 for a key that nobody knows.
+    # A `values.Type`, or 0 for an unknown key.
     type: int
     read_only: bool
     sensitive: bool
-    # What the key is at each level, the one in effect first.
+    # The key's value at each level, the effective one first.
     synonyms: tuple[SynonymEntry, ...]
 
 
 def describe_broker(config: BrokerConfig) -> list[Entry]:
-    """All keys of a broker; internal and unknown ones only where they are set."""
+    """Describes all keys of a broker; internal and unknown ones only if they are set."""
     spelled = {name: spell(config[name]) for name, definition in BROKER.items() if not definition.internal}
     values = {**config.settings, **spelled}
     return [_broker_entry(name, values[name], _levels_of(config, name)) for name in sorted(values)]
 
 
 def describe_broker_default(config: BrokerConfig) -> list[Entry]:
-    """The cluster-wide defaults of all brokers."""
+    """Describes the cluster-wide defaults of all brokers."""
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
     return [
         _broker_entry(name, text, tuple(level for level in _levels_of(config, name) if level.source is source))
@@ -70,8 +70,8 @@ def describe_topic(broker: BrokerConfig, settings: Settings) -> list[Entry]:
 
 
 def describe_new_topic(broker: BrokerConfig, settings: Settings) -> list[Entry]:
-    """As CreateTopics tells it: where a value comes from is looked for under all names of its default, not only under
-    the first. Synonyms are not told there."""
+    """Like CreateTopics, looks for a value's source under all synonyms of its default, not only the first one, and
+    reports no synonyms."""
     return [
         entry._replace(source=_level_that_says(broker, TOPIC[entry.name]) or entry.source, synonyms=())
         if entry.name not in settings
@@ -138,7 +138,7 @@ def _source_of(levels: tuple[SynonymEntry, ...]) -> ConfigSource:
 
 
 def _is_sensitive(definition: Definition | None) -> bool:
-    # What a key is for that nobody knows, nobody knows: it may be a secret.
+    # An unknown key may hold a secret.
     return definition is None or definition.sensitive
 
 
@@ -148,10 +148,10 @@ def _fallbacks_of(broker: BrokerConfig, definition: Definition) -> tuple[Synonym
 
 
 def _levels_of(config: BrokerConfig, name: str) -> tuple[SynonymEntry, ...]:
-    """The values of a broker's key and its synonyms at each level.
+    """Returns the values of a broker's key and its synonyms at each level.
 
-    As in Kafka, those before the first with the very name are left out: of a default `log.retention.ms` nothing is
-    left, though `log.retention.hours` is what counts.
+    As in Kafka, entries before the first one with the key's own name are left out: for a default `log.retention.ms`
+    nothing is left, although `log.retention.hours` takes effect.
     """
     hidden = _is_sensitive(definition_of(name))
     names = synonyms_of(name)

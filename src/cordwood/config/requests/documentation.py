@@ -21,8 +21,7 @@ _CHANGES = {
     UpdateMode.PER_TOPIC: "Takes effect at once.",
     UpdateMode.PER_GROUP: "Takes effect at once.",
 }
-# Kafka changes these while it runs. Here a listener is made from them when the node starts, before the node knows what
-# was set while it ran.
+# Kafka changes these while it runs. Here a listener is created at the node's start, before dynamic settings are known.
 _READ_AT_START = ("listener",)
 _AT_START = "Takes effect when the node is restarted, if it is set in the node's file, environment or options."
 _TYPES = {Type.INT: "a 32-bit number", Type.SHORT: "a 16-bit number", Type.LONG: "a 64-bit number"}
@@ -31,7 +30,7 @@ _SIZES_BYTES = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10}
 
 
 def documentation_of(resource_type: int, name: str) -> str | None:
-    """None for a key that nobody knows."""
+    """Returns None for an unknown key."""
     definition = _definition(resource_type, name)
     if definition is None:
         return None
@@ -54,8 +53,9 @@ def _description(resource_type: int, name: str, rule: Rule) -> list[str]:
 
 
 def description_of(resource_type: int, name: str) -> str | None:
-    """The description of a key. A broker's key that is the default of a topic's key falls back to that one's."""
-    # Imported when somebody asks: a node starts without.
+    """Returns the description of a key. A broker's key that is the default of a topic's key falls back to the topic
+    key's."""
+    # Imported on first use: starting a node does not need it.
     from cordwood.config.descriptions.broker import BROKER_DESCRIPTIONS
     from cordwood.config.descriptions.group import CLIENT_METRICS_DESCRIPTIONS, GROUP_DESCRIPTIONS
     from cordwood.config.descriptions.topic import TOPIC_DESCRIPTIONS
@@ -106,7 +106,7 @@ def _default_of(definition: Definition) -> str:
 
 
 def _in_larger_units(definition: Definition) -> str:
-    """The size of a number, where it is round: " (7 days)"."""
+    """Formats a round number in larger units: " (7 days)"."""
     name, value = definition.name, definition.default
     if not isinstance(value, int) or value <= 0:
         return ""

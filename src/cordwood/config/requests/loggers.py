@@ -1,4 +1,4 @@
-"""Changing what a broker logs while it runs (KIP-412): levels of loggers, which are not stored."""
+"""Changes a running broker's log levels (KIP-412), which are not stored."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 
 ROOT_LOGGER = "root"
-# log4j's, as Kafka's clients send them.
+# log4j's levels, as Kafka's clients send them.
 LEVELS = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
 
 
 def check_logger_changes(
     node_id: int, resource_name: str, changes: Sequence[Change], loggers: Container[str]
 ) -> Refusal | None:
-    """Checks whether the levels of these loggers may be changed; all or none are."""
+    """Checks whether the levels of these loggers may be changed; either all are changed, or none."""
     try:
         asked_id = int(resource_name)
     except ValueError:

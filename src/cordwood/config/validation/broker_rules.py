@@ -16,7 +16,7 @@ MEBIBYTE = 1024 * 1024
 
 
 def check_broker(config: BrokerConfig) -> None:
-    """Raises ConfigError at the first rule that is broken."""
+    """Raises ConfigError for the first broken rule."""
     _check_identity(config)
     _check_log(config)
     _check_replication(config)
@@ -33,7 +33,7 @@ def check_broker(config: BrokerConfig) -> None:
 
 
 def check_thread_counts(before: BrokerConfig, after: BrokerConfig) -> None:
-    """While a broker runs, threads can be halved or doubled at a time."""
+    """Limits a change of a running broker's thread count to half or double."""
     for name in _THREADS:
         old, new = before.integer(name), after.integer(name)
         failed = f"Dynamic thread count update validation failed for {name}={new}, value should"
@@ -66,7 +66,7 @@ def _check_identity(config: BrokerConfig) -> None:
 def _check_log(config: BrokerConfig) -> None:
     _require(_at_least(config, "segment.ms", 1), "log.roll.ms must be greater than or equal to 1")
     _require(_at_least(config, "segment.jitter.ms", 0), "log.roll.jitter.ms must be greater than or equal to 0")
-    # Every negative one means unlimited.
+    # Any negative value means unlimited.
     _require(
         config.fallback(TOPIC["retention.ms"]) != 0,
         "log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
@@ -152,7 +152,7 @@ def _check_connections(config: BrokerConfig) -> None:
 
 
 def connections_per_address(text: str) -> dict[str, int]:
-    """`max.connections.per.ip.overrides`: host or address to its limit."""
+    """Parses `max.connections.per.ip.overrides`: host or address to its limit."""
     limits = {}
     for entry in filter(None, re.split(r"\s*,\s*", text.strip())):
         host, colon, limit = entry.rpartition(":")

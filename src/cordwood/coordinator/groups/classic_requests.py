@@ -1,6 +1,6 @@
-"""Requests of the classic protocol, by the kind of group that they are for.
+"""Routes requests of the classic protocol by the kind of group.
 
-Consumer groups have members who speak it as well, on their way from one protocol to the other.
+Consumer groups have members that speak it as well, during the migration from one protocol to the other.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def describe_group(state: GroupState, group_id: str) -> Decision[DescribedGroup]
 
 
 def _describe(group: ClassicGroup) -> DescribedGroup:
-    """Reports the members' protocol only while it is valid."""
+    """Includes the members' protocol only while it is valid."""
     is_stable = group.state is ClassicState.STABLE
     return DescribedGroup(
         group_id=group.group_id,

@@ -1,4 +1,4 @@
-"""Deleting offsets of a group, and whole groups."""
+"""Deletes offsets of a group, and whole groups."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def delete_offsets(
     partitions: Sequence[tuple[str, OffsetDeleteResponsePartition]],
     response: OffsetDeleteResponse,
 ) -> Decision[OffsetDeleteResponse]:
-    """Of topics that nobody in the group is subscribed to. `partitions` exist, and are filled in where theirs cannot be
-    deleted."""
+    """Deletes offsets of topics without subscribers in the group. `partitions` exist; errors are filled in for those
+    that cannot be deleted."""
     group = state.group(group_id)
     group.check_offset_delete()
     records = []
@@ -36,7 +36,7 @@ def delete_offsets(
 
 
 def delete_groups(state: GroupState, group_ids: Sequence[str]) -> Decision[list[DeletableGroupResult]]:
-    """Those without members, with their offsets."""
+    """Deletes groups without members, with their offsets."""
     results = []
     records: list[CoordinatorRecord] = []
     for group_id in group_ids:

@@ -10,11 +10,12 @@ from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.wire.primitives import Uuid
 
 PartitionCheck = Callable[[str, Uuid, int], None]
-"""Of a topic's name, its id and a partition: Refusal, for the whole request, where it must not be committed."""
+"""Called with a topic's name, its id and a partition; raises Refusal, for the whole request, if the commit is
+invalid."""
 
 
 class GroupType(Enum):
-    """As ListGroups spells them."""
+    """Spelled as in ListGroups."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
@@ -32,20 +33,20 @@ class Group(Protocol):
 
     @property
     def state_name(self) -> str:
-        """As ListGroups and the describing requests spell it."""
+        """Spelled as in ListGroups and the describe requests."""
 
     @property
     def is_empty(self) -> bool:
-        """It has no members."""
+        """True if the group has no members."""
 
-    # Each of these raises Refusal with the error that Kafka has for it, or lets it be.
+    # Each of these raises Refusal with Kafka's error, or returns if the request is valid.
 
     def check_offset_commit(
         self, member_id: str, instance_id: str | None, generation: int, *, transactional: bool, version: int
     ) -> PartitionCheck | None:
-        """Checks that this member of this generation (or member epoch) may commit. `version` is the request's. Where
-        that depends on the partition (an earlier epoch in which the member had it already), a check for each of
-        them."""
+        """Checks that this member of this generation (or member epoch) may commit. `version` is the request's. Returns
+        a check per partition if the result depends on the partition (an earlier epoch in which the member already owned
+        it)."""
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None: ...
 
@@ -54,13 +55,12 @@ class Group(Protocol):
     def check_delete(self) -> None: ...
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Where that is not known it counts as subscribed; for OffsetDelete and the expiry of offsets."""
+        """For OffsetDelete and the expiry of offsets; True if unknown."""
 
     def tombstones(self) -> list[CoordinatorRecord]:
         """The tombstones that remove the group (not its offsets) from the log."""
 
     @property
     def offsets_expire_from_ms(self) -> int | None:
-        """None: the offsets of a topic expire by the time of their commit, once nobody is subscribed to it. Otherwise
-        the time at which the group was left by all: nothing expires before `offsets.retention.minutes` after it. The
-        group says which rule holds for it (KIP-211)."""
+        """Returns the time when the last member left: nothing expires before `offsets.retention.minutes` after it. None
+        means that offsets expire by their commit time once the topic has no subscribers (KIP-211)."""

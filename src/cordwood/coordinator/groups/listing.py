@@ -11,7 +11,7 @@ from .state import GroupState
 
 
 def list_groups(state: GroupState, states: Collection[str], types: Collection[str]) -> Decision[list[ListedGroup]]:
-    """Those in one of the states and of one of the types, in lower case; all where none are given."""
+    """Returns the groups in one of the states and of one of the types (lower case); an empty filter matches all."""
     return Decision(
         [
             ListedGroup(

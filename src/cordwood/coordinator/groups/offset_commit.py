@@ -1,4 +1,4 @@
-"""Committing offsets, at once or in a transaction."""
+"""Commits offsets, immediately or in a transaction."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from .state import GroupState
 
 R = TypeVar("R")
 
-# Kafka says GROUP_ID_NOT_FOUND from here on, and ILLEGAL_GENERATION before.
+# From this version on Kafka returns GROUP_ID_NOT_FOUND instead of ILLEGAL_GENERATION.
 _GROUP_ID_NOT_FOUND_SINCE = 9
 _BROKERS_RETENTION = -1
 _VALUE_VERSION = 4
-# The last version of an offset that says itself when it expires.
+# The last version in which an offset has its own expiry time.
 _EXPIRING_VALUE_VERSION = 1
 
 
 class Commit(NamedTuple):
-    """One partition of a request: it exists, and `answer` stands for it in the response."""
+    """One existing partition of a request; `answer` is its entry in the response."""
 
     topic: str
     topic_id: Uuid
@@ -49,7 +49,7 @@ class Commit(NamedTuple):
 def commit_offsets(
     state: GroupState, request: OffsetCommitRequest, commits: Sequence[Commit], response: R, version: int
 ) -> Decision[R]:
-    """`response` has an answer for every partition; those of `commits` are filled in."""
+    """`response` has an entry for every partition; those of `commits` are filled in."""
     group_id = request.group_id
     group = state.groups.get(group_id)
     check = _check(group, request, version)
@@ -70,7 +70,7 @@ def _check(group: Group | None, request: OffsetCommitRequest, version: int) -> P
             request.member_id, request.group_instance_id, generation, transactional=False, version=version
         )
     if generation >= 0:
-        # Who has no generation makes a group by committing.
+        # A client without a generation creates the group by committing.
         if version >= _GROUP_ID_NOT_FOUND_SINCE:
             raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {request.group_id}")
         raise Refusal(ErrorCode.ILLEGAL_GENERATION, f"there is no group {request.group_id}")
@@ -80,7 +80,7 @@ def _check(group: Group | None, request: OffsetCommitRequest, version: int) -> P
 def commit_transactional_offsets(
     state: GroupState, request: TxnOffsetCommitRequest, commits: Sequence[Commit], response: R, version: int
 ) -> Decision[R]:
-    """They count once the producer's transaction is committed."""
+    """The offsets take effect when the producer's transaction is committed."""
     group = state.groups.get(request.group_id)
     check = _check_transactional(group, request, version)
     return Decision(
@@ -101,7 +101,7 @@ def _check_transactional(group: Group | None, request: TxnOffsetCommitRequest, v
         )
     except Refusal as refusal:
         if refusal.error == ErrorCode.STALE_MEMBER_EPOCH:
-            # Producers do not know of member epochs.
+            # Producers do not know member epochs.
             raise Refusal(ErrorCode.ILLEGAL_GENERATION, str(refusal)) from None
         raise
 
@@ -140,5 +140,5 @@ def _records(
 
 
 def _java_length(text: str) -> int:
-    """Kafka counts UTF-16 units against what it calls bytes."""
+    """Kafka compares the number of UTF-16 units with a limit in bytes."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2

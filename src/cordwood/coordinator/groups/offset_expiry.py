@@ -1,6 +1,6 @@
-"""Offsets that nobody needs any more: those that were not committed for long, and those of topics that are gone.
+"""Expires offsets: those not committed for long, and those of deleted topics.
 
-Which offsets may go is the group's to say (KIP-211). A group that has neither members nor offsets goes with them.
+The group decides which offsets may expire (KIP-211). A group without members and offsets is removed too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .state import GroupState
 _log = logging.getLogger(__name__)
 
 _EXPIRY = "expiry of offsets"
-# Together they become one batch, which has to fit into the log.
+# Together they form one batch, which must fit into the log.
 _TOMBSTONES_AT_ONCE = 1000
 _MS_PER_MINUTE = 60_000
 
@@ -36,7 +36,7 @@ def expire_offsets(state: GroupState) -> Decision[None]:
     for group in state.groups.values():
         records += _expired(state, group, _TOMBSTONES_AT_ONCE - len(records))
         if len(records) >= _TOMBSTONES_AT_ONCE:
-            # The rest as soon as others have had their turn.
+            # Continue after other work had a turn.
             state.timers.after(_EXPIRY, 0, expire_offsets)
             break
     if records:
@@ -45,7 +45,7 @@ def expire_offsets(state: GroupState) -> Decision[None]:
 
 
 def _expired(state: GroupState, group: Group, most: int) -> list[CoordinatorRecord]:
-    """Tombstones of what has expired of a group, and of itself where nothing is left of it."""
+    """Returns tombstones for a group's expired offsets, and for the group itself if nothing is left."""
     group_id = group.group_id
     now_ms = state.clock.now_ms()
     retention_ms = state.config.integer("offsets.retention.minutes") * _MS_PER_MINUTE
@@ -70,14 +70,14 @@ def _expired(state: GroupState, group: Group, most: int) -> list[CoordinatorReco
 
 def _has_expired(offset: CommittedOffset, since_ms: int | None, now_ms: int, retention_ms: int) -> bool:
     if since_ms is not None and since_ms > now_ms:
-        # As long as the group is as it is, nothing expires.
+        # Nothing expires while the group is in this state.
         return False
     if offset.expire_ms != -1:
         return now_ms >= offset.expire_ms
     return now_ms - (offset.commit_ms if since_ms is None else since_ms) >= retention_ms
 
 
-# Topics that are gone
+# Deleted topics
 
 
 def topics_deleted(state: GroupState, delta: MetadataDelta) -> None:
@@ -94,7 +94,7 @@ def _delete_offsets(topic: Topic, state: GroupState) -> Decision[None]:
         tombstone(group_id, topic.name, partition)
         for group_id in state.offsets.groups_with(topic.name)
         for partition, offset in state.offsets.of_topic(group_id, topic.name)
-        # Not those of a new topic of that name.
+        # Not those of a new topic with the same name.
         if offset.topic_id in (topic.id, ZERO_UUID)
     ]
     if len(records) > _TOMBSTONES_AT_ONCE:

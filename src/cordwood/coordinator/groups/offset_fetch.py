@@ -1,4 +1,4 @@
-"""Reading committed offsets."""
+"""Reads committed offsets."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _NO_OFFSET = -1
 def fetch_offsets(
     state: GroupState, request: OffsetFetchRequestGroup, *, require_stable: bool
 ) -> Decision[OffsetFetchResponseGroup]:
-    """Of the topics asked for, which have a name and an id if they exist; of all topics where none are given. A group
-    that is not there has no offsets."""
+    """Returns offsets of the requested topics (with name and id if they exist), or of all topics if none are given. A
+    missing group has no offsets."""
     group_id = request.group_id
     group = state.groups.get(group_id)
     if group is not None:
@@ -64,7 +64,7 @@ def _all_of(state: GroupState, committed: OffsetsByTopic) -> list[tuple[str, Uui
 
 
 def _is_of(offset: CommittedOffset, topic_id: Uuid) -> bool:
-    """Not of a topic that had the name before."""
+    """False for an offset of a deleted topic that had the same name."""
     return offset.topic_id == topic_id or ZERO_UUID in (offset.topic_id, topic_id)
 
 

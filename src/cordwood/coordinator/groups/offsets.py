@@ -1,4 +1,4 @@
-"""The committed offsets of a shard's groups, and those that wait for the end of their transactions."""
+"""The committed offsets of a shard's groups, and those pending in transactions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class CommittedOffset(NamedTuple):
     leader_epoch: int
     metadata: str
     commit_ms: int
-    # When it expires where the commit said so (up to version 4); -1 otherwise.
+    # Expiry time if the commit had one (up to version 4); -1 otherwise.
     expire_ms: int
-    # Zeros where the commit did not know it.
+    # All zeros if the commit did not include it.
     topic_id: Uuid
-    # Where the commit stands in the log.
+    # The commit's offset in the log.
     record_offset: int
 
 
@@ -28,16 +28,16 @@ OffsetsByTopic = dict[str, dict[int, CommittedOffset]]
 
 
 class Offsets:
-    """Committed offsets by group, topic and partition. Offsets committed in a transaction are kept apart by producer id
-    until its marker comes."""
+    """Committed offsets by group, topic and partition. Offsets committed in a transaction are kept by producer id until
+    its marker arrives."""
 
     def __init__(self) -> None:
         self.by_group: dict[str, OffsetsByTopic] = {}
         self._pending: dict[int, dict[str, OffsetsByTopic]] = {}
-        # Which producers have pending offsets, by group.
+        # Producers with pending offsets, by group.
         self._open: dict[str, set[int]] = {}
 
-    # Looking
+    # Look-ups
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         topics = self.by_group.get(group_id)
@@ -53,27 +53,27 @@ class Offsets:
         return group_id in self._open
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
-        """Returns whether an ongoing transaction commits an offset of this partition."""
+        """True if an ongoing transaction commits an offset of this partition."""
         return group_id in self._open and any(
             partition in topics.get(topic, ()) for topics in self._pending_of(group_id)
         )
 
     def of_topic(self, group_id: str, topic: str) -> list[tuple[int, CommittedOffset]]:
-        """Each partition once; pending ones included."""
+        """Yields each partition once, including pending ones."""
         found = dict(self.of_group(group_id).get(topic, {}))
         for topics in self._pending_of(group_id):
             found = {**topics.get(topic, {}), **found}
         return list(found.items())
 
     def partitions(self, group_id: str) -> list[tuple[str, int]]:
-        """All that the group has an offset of, pending ones included, each once."""
+        """Yields every partition with an offset, including pending ones, once."""
         found = {(topic, index): None for topic, indexes in self.of_group(group_id).items() for index in indexes}
         for topics in self._pending_of(group_id):
             found |= {(topic, index): None for topic, indexes in topics.items() for index in indexes}
         return list(found)
 
     def groups_with(self, topic: str) -> list[str]:
-        """Those that have an offset of the topic, pending ones included."""
+        """Returns the groups with an offset of the topic, including pending ones."""
         found = {group_id: None for group_id, topics in self.by_group.items() if topic in topics}
         for group_id in self._open:
             if any(topics.get(topic) for topics in self._pending_of(group_id)):
@@ -84,7 +84,7 @@ class Offsets:
         for producer_id in self._open.get(group_id, ()):
             yield self._pending[producer_id][group_id]
 
-    # What is in the log
+    # Replay
 
     def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None, offset: int, producer_id: int) -> None:
         if value is None:
@@ -127,7 +127,7 @@ class Offsets:
     def _remove(self, group_id: str, topic: str, partition: int) -> None:
         _take(self.by_group, group_id, topic, partition)
         for producer_id in self._open.get(group_id, ()):
-            # The transaction stays open for the group until its marker, whatever is left of it.
+            # For the group the transaction stays open until its marker, even if no offset is left in it.
             self._pending[producer_id][group_id].get(topic, {}).pop(partition, None)
 
     def replay_end_txn(self, producer_id: int, *, commit: bool) -> None:
@@ -142,7 +142,7 @@ class Offsets:
                         self._commit(group_id, topic, partition, offset)
 
     def _commit(self, group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
-        # The later record counts, not the later end of a transaction: compaction keeps it so, too.
+        # The later record wins, not the later end of a transaction, in line with compaction.
         before = self.get(group_id, topic, partition)
         if before is None or offset.record_offset > before.record_offset:
             self.by_group.setdefault(group_id, {}).setdefault(topic, {})[partition] = offset
@@ -156,7 +156,7 @@ _NONE: OffsetsByTopic = {}
 
 
 def _take(by_group: dict[str, OffsetsByTopic], group_id: str, topic: str, partition: int) -> None:
-    """Removes one, and what is empty without it."""
+    """Removes an offset, and containers that become empty."""
     topics = by_group.get(group_id)
     partitions = None if topics is None else topics.get(topic)
     if topics is None or partitions is None or partitions.pop(partition, None) is None:

@@ -1,6 +1,6 @@
-"""The state of a group coordinator's shard, as the shard runtime drives it: by what is in the log, and by the metadata.
+"""The state of a group coordinator's shard, driven by the shard runtime with log records and metadata.
 
-`replay` is the only way in which what is in the log comes into the state, while it is loaded and while it lives.
+`replay` is the only way for log contents to enter the state, while loading and afterwards.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .state import GroupState, Replay
 
 
 class GroupShardState(GroupState):
-    # What is in the log
+    # Log contents
 
     def replay(self, records: Sequence[CoordinatorRecord], first_offset: int, producer_id: int) -> None:
         for offset, (key, value, _version) in enumerate(records, first_offset):
@@ -32,19 +32,19 @@ class GroupShardState(GroupState):
                 replay(self, key, value, offset, producer_id)
 
     def replay_end_txn(self, producer_id: int, *, commit: bool) -> None:
-        """Offsets that were committed in a transaction count, or do not."""
+        """Applies or drops the offsets that were committed in a transaction."""
         self.offsets.replay_end_txn(producer_id, commit=commit)
 
     def loaded(self) -> None:
-        """Everything is replayed: what the log does not have begins anew, the sessions of members for one."""
+        """Called after replay: starts what is not in the log, such as sessions."""
         groups_loaded(self)
         consumer_groups.groups_loaded(self)
         schedule_expiry(self)
 
-    # What else may happen
+    # Other events
 
     def metadata_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Takes note; what has to be written is decided by timers or with the next request."""
+        """Records the change; timers or the next request then decide what to write."""
         topics_deleted(self, delta)
         consumer_groups.metadata_changed(self, delta, image)
 
@@ -66,7 +66,7 @@ def _replay_legacy_offset(
 
 
 def _add_simple_group(state: GroupState, group_id: str) -> None:
-    """Whoever commits without being a member makes a classic group that has none."""
+    """A commit without membership creates a classic group without members."""
     state.groups[group_id] = ClassicGroup(group_id, state.clock.now_ms())
 
 

@@ -1,6 +1,6 @@
 """The state of one shard of the group coordinator: its groups and their offsets.
 
-Decisions are functions of it in the modules beside this one. `shard_state` adds how the log and the metadata change it.
+Decisions are functions of it in the neighbouring modules. `shard_state` applies the log and the metadata to it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class GroupState:
 
     @property
     def image(self) -> MetadataImage:
-        """The metadata as it is committed."""
+        """The committed metadata."""
         return self._metadata()
 
     def group_settings(self, group_id: str) -> Settings:

@@ -1,1 +1,1 @@
-"""The transaction coordinator: transactional ids, their producers, and what is decided about their transactions."""
+"""The transaction coordinator: transactional ids, their producers, and decisions about their transactions."""

@@ -1,4 +1,4 @@
-"""Partitions become part of a transaction, or are asked after."""
+"""Adds partitions to a transaction, or verifies that they are part of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add_partitions(
     client_version: int,
     response: T,
 ) -> Decision[T]:
-    """The first of them begin the transaction."""
+    """Adds partitions; the first ones begin the transaction."""
     transaction = _transaction_of(state, transactional_id, producer)
     if transaction.is_taken_over:
         raise Refusal(ErrorCode.INVALID_TXN_STATE, "a prepared transaction that was kept can only be ended")
@@ -48,7 +48,7 @@ def verify_partitions(
     producer: ProducerIdAndEpoch,
     partitions: Collection[TopicPartition],
 ) -> Decision[dict[TopicPartition, ErrorCode]]:
-    """Returns which of them are part of the transaction."""
+    """Returns, for each partition, whether it is part of the transaction."""
     added = _transaction_of(state, transactional_id, producer).partitions
     return Decision(
         {
@@ -61,7 +61,7 @@ def verify_partitions(
 def is_added(
     state: TransactionState, transactional_id: str, producer: ProducerIdAndEpoch, partition: TopicPartition
 ) -> bool:
-    """As `verify_partitions`, of one, without a reason why not."""
+    """Like `verify_partitions` for one partition, without the reason."""
     try:
         return partition in _transaction_of(state, transactional_id, producer).partitions
     except Refusal:
@@ -69,10 +69,10 @@ def is_added(
 
 
 def _transaction_of(state: TransactionState, transactional_id: str, producer: ProducerIdAndEpoch) -> Transaction:
-    """The transaction of whoever has the id now, unless it is being completed."""
+    """Returns the id's current transaction, unless it is being completed."""
     transaction = state.transaction(transactional_id)
     if transaction.status in PREPARED:
-        # The producer may have its next id and epoch already, which the transaction has when it is completed.
+        # The producer may already have its next id and epoch, which the transaction gets on completion.
         raise Refusal(ErrorCode.CONCURRENT_TRANSACTIONS, "the transaction before is being completed")
     client = transaction.client
     if producer.producer_id != client.producer_id:

@@ -1,4 +1,4 @@
-"""The results of DescribeTransactions and ListTransactions."""
+"""DescribeTransactions and ListTransactions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def describe(state: TransactionState, transactional_id: str) -> Decision[Descrip
 
 
 class Wanted(NamedTuple):
-    """None, nothing, a negative duration: whatever it is."""
+    """None, an empty list or a negative duration matches everything."""
 
     statuses: Collection[TransactionStatus] | None
     producer_ids: Collection[int]

@@ -9,9 +9,9 @@ from .transaction import TopicPartition
 
 
 class WriteMarkers(NamedTuple):
-    """The outcome of a transaction is committed: write its markers into these partitions, then complete it."""
+    """The outcome of a transaction is committed: write its markers to these partitions, then complete it."""
 
     transactional_id: str
     partitions: Collection[TopicPartition]
-    # At once, or after the responses that are due in this turn of the event loop.
+    # True: at once; False: after the responses of this turn of the event loop.
     is_urgent: bool = True

@@ -1,8 +1,8 @@
-"""A transaction ends: prepared first, so that its outcome stands whatever happens, and complete when all of its
-partitions have their markers.
+"""Ends a transaction: prepares it, which makes the outcome durable, and completes it once all of its partitions have
+their markers.
 
-Clients of `transaction.version` 2 (KIP-890) get a new epoch with every end, so that nothing that was sent before it can
-come in after it. A retry is told by its epoch; without such epochs, by the state that it finds.
+Clients of `transaction.version` 2 (KIP-890) get a new epoch with every end, so that nothing sent earlier can arrive
+after it. A retry is recognised by its epoch; in version 1, by the transaction's state.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _end_with_new_epoch(
 ) -> Decision[EndTxnResponse]:
     status = transaction.status
     producer_id, epoch = transaction.client
-    # A retry of what ended with the last epoch finds another producer id.
+    # A retry of an end that used up the last epoch finds another producer id.
     is_of_last_epoch = (
         request.producer_id == transaction.previous_producer_id and request.producer_epoch == LAST_EPOCH and epoch == 0
     )
@@ -68,8 +68,8 @@ def _end_with_new_epoch(
     if request.producer_id != producer_id and not is_of_last_epoch:
         raise _unmapped(transaction, request)
     is_of_epoch_before = is_of_last_epoch or request.producer_epoch == epoch - 1
-    # An end that gave no new epoch has no such retry: the epoch before is that of an owner who was fenced. Kafka would
-    # give such a one the epoch that another has, whose records would then be taken for repetitions of its own.
+    # An end that assigned no new epoch cannot be retried this way: the previous epoch belongs to a fenced owner. Kafka
+    # would give that owner the epoch of another, whose records would then be treated as duplicates of its own.
     if _is_ended(status) and is_of_epoch_before and transaction.client_version >= EPOCH_BUMPS_SINCE:
         _check_outcome(transaction, request)
         return Decision(EndTxnResponse(producer_id=producer_id, producer_epoch=epoch))
@@ -77,13 +77,12 @@ def _end_with_new_epoch(
         raise _fenced(transaction, request)
     if request.committed and status is not TransactionStatus.ONGOING:
         raise Refusal(ErrorCode.INVALID_TXN_STATE, f"{request.transactional_id!r} has nothing to commit")
-    # Whether there is anything to abort is more than such a client knows: its first Produce may have got lost.
+    # Such a client cannot know whether there is anything to abort: its first Produce may have been lost.
     return _prepare(state, transaction, producer_ids, commit=request.committed, bumps_epoch=True)
 
 
 def _is_after(prepared: Transaction, request: EndTxnRequest) -> bool:
-    """Returns whether the client already has the epoch assigned by the end in progress: Kafka would treat it as
-    fenced."""
+    """True if the client already has the epoch that the end in progress assigns: Kafka would treat it as fenced."""
     completed = completion_of(prepared, prepared.updated_ms)
     return (request.producer_id, request.producer_epoch) == (completed.producer_id, completed.producer_epoch)
 
@@ -93,7 +92,7 @@ def _is_ended(status: TransactionStatus) -> bool:
 
 
 def _check_outcome(transaction: Transaction, request: EndTxnRequest) -> None:
-    """Of a transaction that is prepared or over: a retry is to say the same."""
+    """Checks that a retry for a prepared or completed transaction has the same outcome."""
     if transaction.status is TransactionStatus.EMPTY or (transaction.status in _COMMITTED) != request.committed:
         raise Refusal(
             ErrorCode.INVALID_TXN_STATE,
@@ -139,7 +138,7 @@ def _prepare(
 
 
 class _Ended(NamedTuple):
-    """The epoch of the markers; and what the client has after them, where that is not the same."""
+    """The epoch of the markers, and the client's epoch afterwards if it differs."""
 
     producer_epoch: int
     next_producer_id: int = NO_PRODUCER
@@ -147,16 +146,16 @@ class _Ended(NamedTuple):
 
 
 def _ended_with(transaction: Transaction, epoch: int) -> _Ended:
-    """`epoch` is the client's from then on."""
+    """`epoch` is the client's epoch from then on."""
     client = transaction.client
     if client.producer_id == transaction.producer_id:
         return _Ended(epoch)
-    # It was taken over by one who got a new id: what the old one wrote ends with the old one's next epoch.
+    # The transaction was taken over by a producer with a new id: writes of the old id end with the old id's next epoch.
     return _Ended(transaction.producer_epoch + 1, client.producer_id, epoch)
 
 
 def completion_of(prepared: Transaction, now_ms: int) -> Transaction:
-    """Its state once all markers are written."""
+    """Returns the state after all markers are written."""
     changes: dict[str, object] = {}
     if prepared.next_producer_id != NO_PRODUCER:
         changes["producer_id"] = prepared.next_producer_id
@@ -172,7 +171,7 @@ def completion_of(prepared: Transaction, now_ms: int) -> Transaction:
 
 
 def complete(state: TransactionState, prepared: Transaction) -> Decision[None]:
-    """Completes a transaction whose markers are all written, and tells the requests that wait for it."""
+    """Completes a transaction whose markers are all written, and resolves the requests that wait for it."""
     if state.transactions.get(prepared.transactional_id) is not prepared:
         return Decision(None)
     return Decision(
@@ -183,7 +182,7 @@ def complete(state: TransactionState, prepared: Transaction) -> Decision[None]:
 
 
 def await_completion(state: TransactionState, transactional_id: str) -> Decision[None]:
-    """Answers when the transaction that is prepared is complete; at once if none is."""
+    """Calls back when the prepared transaction is complete; at once if there is none."""
     transaction = state.transactions.get(transactional_id)
     if transaction is None or transaction.status not in PREPARED:
         return Decision(None)
@@ -191,8 +190,8 @@ def await_completion(state: TransactionState, transactional_id: str) -> Decision
 
 
 def fence(state: TransactionState, transaction: Transaction) -> Transaction:
-    """The open transaction, on its way to be aborted with an epoch that nobody has: whoever had it is refused from here
-    on, by the coordinator and by every partition that has the marker."""
+    """Returns the open transaction, to be aborted with an epoch that no client has: the coordinator, and every
+    partition with the marker, reject the previous owner from then on."""
     ended = _ended_with(transaction, transaction.client.producer_epoch + 1)
     assert ended.producer_epoch <= MAX_EPOCH
     state.last_epochs.pop(transaction.transactional_id, None)

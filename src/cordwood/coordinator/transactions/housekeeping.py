@@ -1,5 +1,4 @@
-"""Timeouts of transactions: aborts those that are open for too long, and removes ids that have not been used for
-long."""
+"""Timeouts of transactions: aborts those that are open too long, and removes ids that are unused for long."""
 
 from __future__ import annotations
 
@@ -20,20 +19,20 @@ _log = logging.getLogger(__name__)
 
 _TIMEOUTS = "timeouts"
 _EXPIRY = "expiry"
-# In one batch of the log.
+# Maximum per batch of the log.
 _TOMBSTONES = 1000
 
 
 def watch_for_timeouts(state: TransactionState) -> None:
-    """As long as anything is open."""
+    """Runs while any transaction is open."""
     if _TIMEOUTS not in state.timers:
         interval_ms = state.config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms")
         state.timers.after(_TIMEOUTS, interval_ms, abort_timed_out)
 
 
 def abort_timed_out(state: TransactionState) -> Decision[None]:
-    """Aborts transactions that exceed their producer's timeout, except two-phase ones. Each is a separate decision:
-    together they might exceed a batch."""
+    """Aborts transactions that exceed their producer's timeout, except two-phase ones. Each is a separate decision,
+    because together they might exceed a batch."""
     ongoing = [state.transactions[transactional_id] for transactional_id in state.ongoing]
     if ongoing:
         watch_for_timeouts(state)

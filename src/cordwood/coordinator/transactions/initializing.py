@@ -1,7 +1,8 @@
-"""InitProducerId with a transactional id: a producer begins, or goes on after an error, and fences who was before it.
+"""InitProducerId with a transactional id: starts a producer, or continues after an error, and fences its predecessor.
 
-It gets the id's producer id with the next epoch. A transaction that is open is aborted first, and the client asks
-again; or, when it was prepared for two phases and the client wants to keep it (KIP-939), it is the client's to end.
+The producer gets the id's producer id with the next epoch. An open transaction is aborted first, and the client
+retries; if the transaction was prepared for two-phase commit and the client wants to keep it (KIP-939), the client ends
+it.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def init_producer_id(
     _log.info("%s is aborted: a producer begins with that id", transaction)
     fenced = fence(state, transaction)
     return Decision(
-        # The next attempt gets the epoch after this one, which nobody is ever given.
+        # The next attempt gets the epoch after this one, which no client ever gets.
         InitProducerIdResponse(
             error_code=ErrorCode.CONCURRENT_TRANSACTIONS, producer_id=NO_PRODUCER, producer_epoch=NO_EPOCH
         ),
@@ -84,8 +85,8 @@ def _begin(
 
 
 def _is_known(transaction: Transaction, expected: ProducerIdAndEpoch) -> bool:
-    """Its epoch is looked at where it is to be followed by another. A retry of what gave out a new producer id comes
-    with the last epoch of the one before."""
+    """Validates the client's epoch. A retry of the request that assigned a new producer id has the last epoch of the
+    previous id."""
     return expected.producer_id in (transaction.producer_id, transaction.client.producer_id) or (
         expected.producer_id == transaction.previous_producer_id and expected.producer_epoch >= LAST_EPOCH
     )
@@ -125,7 +126,7 @@ def _begin_anew(
 def _take_over(
     state: TransactionState, transaction: Transaction, timeout_ms: int, producer_ids: ProducerIds
 ) -> Decision[InitProducerIdResponse]:
-    """The transaction stays as it was written; its new owner has the epoch after the last that was given out."""
+    """Keeps the transaction as written; its new owner gets the epoch after the last assigned one."""
     producer_id, epoch = transaction.client
     if epoch >= LAST_EPOCH:
         producer_id, epoch = new_producer_id(producer_ids), 0
@@ -134,7 +135,7 @@ def _take_over(
     taken = transaction.moved(
         TransactionStatus.ONGOING,
         state.clock.now_ms(),
-        # What is prepared is not to time out because its new owner would not prepare anything.
+        # A prepared transaction must not time out just because its new owner does not use two-phase commit.
         timeout_ms=max(timeout_ms, transaction.timeout_ms),
         next_producer_id=producer_id,
         next_producer_epoch=epoch,

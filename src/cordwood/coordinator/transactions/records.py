@@ -1,4 +1,4 @@
-"""Transactions as `__transaction_state` has them."""
+"""The records of `__transaction_state`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cordwood.wire.messages.transaction_records.transaction_log import (
 from .statuses import TransactionStatus
 from .transaction import TopicPartition, Transaction
 
-# `transaction.version` 1 brings the tagged fields.
+# `transaction.version` 1 adds tagged fields.
 _TAGGED_SINCE = 1
 _STATUSES = {status.value: status for status in TransactionStatus}
 

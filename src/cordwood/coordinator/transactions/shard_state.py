@@ -1,6 +1,6 @@
-"""The state of a transaction coordinator's shard, as the shard runtime drives it: by what is in the log.
+"""The state of a transaction coordinator's shard, driven by the shard runtime with log records.
 
-`replay` is the only way in which what is in the log comes into the state, while it is loaded and while it lives.
+`replay` is the only way for log contents to enter the state, while loading and afterwards.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class TransactionShardState(TransactionState):
                 self._waiting.pop(transactional_id, None)
 
     def replay_end_txn(self, producer_id: int, *, commit: bool) -> None:
-        """Nobody's transaction writes into this topic."""
+        """No transaction writes to this topic."""
 
     def loaded(self) -> None:
-        """Everything is replayed: what was prepared is completed."""
+        """Called after replay: completes prepared transactions."""
         watch_for_expiry(self)
         for transaction in self.transactions.values():
             if transaction.status in PREPARED:

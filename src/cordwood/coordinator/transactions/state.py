@@ -1,6 +1,6 @@
 """The state of one shard of the transaction coordinator: its transactional ids.
 
-Decisions are functions of it in the modules beside this one. `shard_state` adds how the log changes it.
+Decisions are functions of it in the neighbouring modules. `shard_state` applies the log to it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class TransactionState:
         self.level = level
         self.timers = Timers(clock)
         self.transactions: dict[str, Transaction] = {}
-        # Those that may time out.
+        # Transactions that may time out.
         self.ongoing: dict[str, None] = {}
-        # The epochs that clients had before their present ones, as long as they may repeat what gave them the present
-        # one (KIP-360). Not in the log, as in Kafka: after a failover such a retry is refused.
+        # The clients' previous epochs, for retries of the request that assigned the current one (KIP-360). Not in the
+        # log, as in Kafka: after a failover such a retry is refused.
         self.last_epochs: dict[str, int] = {}
-        # Of requests that wait until what is prepared is complete.
+        # Promises of requests that wait for the completion of a prepared transaction.
         self._waiting: dict[str, dict[Promise[None], None]] = {}
 
     def configure(self, config: BrokerConfig, level: int) -> None:
@@ -48,7 +48,7 @@ class TransactionState:
     # Prepared transactions
 
     def prepare_later(self, transaction: Transaction, partitions: Collection[TopicPartition], delay_ms: float) -> None:
-        """Has the markers of these partitions written after a while."""
+        """Writes the markers of these partitions after a delay."""
 
         def again(state: TransactionState) -> Decision[None]:
             if state.transactions.get(transaction.transactional_id) is not transaction:
@@ -58,8 +58,8 @@ class TransactionState:
         self.timers.after(("markers", transaction.transactional_id), delay_ms, again)
 
     def completion(self, transactional_id: str) -> Promise[None]:
-        """Returns a promise for the decision that completes what this id has prepared. The caller may resolve it
-        earlier, when it has waited for long enough."""
+        """Returns a promise for the completion of this id's prepared transaction. The caller may resolve it earlier, on
+        timeout."""
         completion: Promise[None] = Promise()
         self._waiting.setdefault(transactional_id, {})[completion] = None
         completion.then(lambda _outcome: self._forget(transactional_id, completion))

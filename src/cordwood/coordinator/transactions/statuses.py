@@ -1,4 +1,4 @@
-"""The states of a transaction, and what takes it from one to another. docs/transactions.md shows them as a diagram."""
+"""The states of a transaction and the transitions between them, from which docs/transactions.md draws its diagram."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class TransactionStatus(IntEnum):
-    """As the log has them; `label` is what DescribeTransactions calls them."""
+    """Values as in the log; `label` is the name in DescribeTransactions."""
 
     EMPTY = 0
     ONGOING = 1
@@ -40,8 +40,8 @@ _BEGUN_ANEW = "InitProducerId"
 _NOTHING_TO_ABORT = "EndTxn aborts (version 2)"
 _EXPIRED = "transactional.id.expiration.ms"
 
-# From → to → by what. Dead is what is gone: the log has a tombstone for it. PrepareEpochFence is passed through within
-# one decision and never written.
+# From → to → cause. Dead means removed: the log has a tombstone. PrepareEpochFence is passed through within one
+# decision and never written.
 TRANSITIONS: Mapping[TransactionStatus, Mapping[TransactionStatus, str]] = {
     _EMPTY: {_EMPTY: _BEGUN_ANEW, _ONGOING: _ADDED, _PREPARE_ABORT: _NOTHING_TO_ABORT, _DEAD: _EXPIRED},
     _ONGOING: {
@@ -58,6 +58,6 @@ TRANSITIONS: Mapping[TransactionStatus, Mapping[TransactionStatus, str]] = {
     _DEAD: {},
 }
 
-# What no transaction is under way in: a producer may begin anew, the id may expire.
+# States without a transaction in progress: a producer may start, the id may expire.
 AT_REST = frozenset({_EMPTY, _COMPLETE_COMMIT, _COMPLETE_ABORT})
 PREPARED = frozenset({_PREPARE_COMMIT, _PREPARE_ABORT})

@@ -1,4 +1,4 @@
-"""A transactional id: its producer, and the transaction that it is in."""
+"""A transactional id: its producer and its current transaction."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NO_PRODUCER = -1
 NO_EPOCH = -1
 NEVER = -1
 MAX_EPOCH = 2**15 - 1
-# The last epoch that a client is given: one more is kept, so that whoever has it can be fenced.
+# The last epoch assigned to a client: one more is reserved for fencing it.
 LAST_EPOCH = MAX_EPOCH - 1
-# What a transaction of two phases has: it never times out (KIP-939).
+# The timeout of two-phase transactions, which never time out (KIP-939).
 NO_TIMEOUT_MS = 2**31 - 1
 # KIP-890: clients of this level have partitions added by Produce, and get a new epoch with each end.
 EPOCH_BUMPS_SINCE = 2
@@ -25,7 +25,7 @@ TopicPartition = tuple[str, int]
 
 
 class Transaction(NamedTuple):
-    """Never changed: a decision makes the next one, the log carries it, and replaying puts it in the place of this."""
+    """Immutable: a decision creates the next value, the log carries it, and replay replaces this one."""
 
     transactional_id: str
     producer_id: int
@@ -35,11 +35,11 @@ class Transaction(NamedTuple):
     partitions: frozenset[TopicPartition]
     started_ms: int
     updated_ms: int
-    # `transaction.version` as the client has it that brought this state about.
+    # The client's `transaction.version` that led to this state.
     client_version: int
     previous_producer_id: int
-    # What the client has by now, where that is not what the transaction was written with: after the last epoch, and
-    # after a prepared transaction was taken over.
+    # The client's current id and epoch if they differ from those the transaction was written with: after the last
+    # epoch, and after a prepared transaction was taken over.
     next_producer_id: int = NO_PRODUCER
     next_producer_epoch: int = NO_EPOCH
 
@@ -48,14 +48,14 @@ class Transaction(NamedTuple):
 
     @property
     def client(self) -> ProducerIdAndEpoch:
-        """The id and the epoch that whoever may go on with this transaction has."""
+        """The id and epoch of the client that may continue this transaction."""
         if self.next_producer_epoch != NO_EPOCH and self.next_producer_id != NO_PRODUCER:
             return ProducerIdAndEpoch(self.next_producer_id, self.next_producer_epoch)
         return ProducerIdAndEpoch(self.producer_id, self.producer_epoch)
 
     @property
     def is_taken_over(self) -> bool:
-        """A new incarnation has it, which can only end it."""
+        """True if a new incarnation owns it, which can only end it."""
         return self.status is TransactionStatus.ONGOING and self.next_producer_epoch != NO_EPOCH
 
     @property
@@ -67,17 +67,17 @@ class Transaction(NamedTuple):
         return self.timeout_ms != NO_TIMEOUT_MS
 
     def moved(self, status: TransactionStatus, now_ms: int, **changes: object) -> Transaction:
-        """As it is after a transition that the table has."""
+        """Returns the transaction after a transition, which must be in the table."""
         assert status in TRANSITIONS[self.status], f"{self.transactional_id}: {self.status.label} → {status.label}"
-        # As in Kafka, every record says which producer id the one before it had.
+        # As in Kafka, every record has the previous record's producer id.
         return self._replace(status=status, updated_ms=now_ms, previous_producer_id=self.producer_id, **changes)  # type: ignore[arg-type]
 
 
 class ProducerIds(Protocol):
-    """The producer ids that the controller has given to this broker."""
+    """The producer ids that the controller has allocated to this broker."""
 
     def take(self) -> int | None:
-        """Returns an id that nobody has had; None if there is none without waiting."""
+        """Returns an unused id; None if getting one would take a request."""
 
 
 def new_producer_id(producer_ids: ProducerIds) -> int:

@@ -41,7 +41,7 @@ from cordwood.registry.rows.row_encoder import (
 )
 from cordwood.registry.schemas.avro.printing import printed
 from cordwood.registry.schemas.avro.types import Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union
-from cordwood.runtime.byte_files import BytesIO
+from cordwood.runtime.files.byte_files import BytesIO
 from cordwood.wire.arrow import binary_input
 
 if TYPE_CHECKING:

@@ -64,7 +64,7 @@ class Stage:
         return {partition: [record.offset for record in records] for partition, records in taken.items()}
 
 
-def test_each_broker_is_asked_for_what_it_leads() -> None:
+def test_each_broker_is_asked_for_the_partitions_it_leads() -> None:
     stage = Stage(P0, P1, P2, known=cluster(1, 2, 1))
     assert {order.broker_id: set(order.offsets) for order in stage.plan()} == {1: {P0, P2}, 2: {P1}}
 
@@ -77,7 +77,7 @@ def test_a_broker_has_one_request_at_a_time() -> None:
     assert len(stage.plan()) == 1
 
 
-def test_the_next_fetch_begins_behind_what_is_buffered() -> None:
+def test_the_next_fetch_starts_after_buffered_records() -> None:
     stage = Stage(P0)
     stage.answer(stage.order(), partition_data(batch(0, 1, 2)))
     assert stage.order().offsets == {P0: 3}
@@ -126,14 +126,14 @@ def test_an_answer_for_a_partition_that_has_moved_is_dropped() -> None:
     assert stage.order().offsets == {P0: 50}
 
 
-def test_what_is_buffered_and_on_its_way_stays_within_the_bound() -> None:
+def test_buffered_and_in_flight_bytes_stay_within_the_limit() -> None:
     stage = Stage(P0, P1, P2, known=cluster(1, 2, 2))
     requested = sum(order.request.max_bytes for order in stage.plan())
     # The first has all the room, of which it can use one partition's share.
     assert requested == 300 + 200
 
 
-def test_what_is_buffered_of_paused_partitions_gives_way_when_room_is_short() -> None:
+def test_buffers_of_paused_partitions_are_dropped_when_room_is_short() -> None:
     stage = Stage(P0, P1, settings=replace(SMALL, max_partition_fetch_bytes=300))
     stage.answer(stage.order(), partition_data(batch(*range(20))))
     stage.state(P0).paused = True
@@ -143,7 +143,7 @@ def test_what_is_buffered_of_paused_partitions_gives_way_when_room_is_short() ->
     assert stage.state(P0).fetch_offset == 0
 
 
-def test_who_waits_for_one_partition_gets_it_though_others_fill_the_buffers() -> None:
+def test_a_poll_for_one_partition_succeeds_with_full_buffers() -> None:
     stage = Stage(P0, P1, settings=replace(SMALL, max_partition_fetch_bytes=300))
     stage.answer(stage.order(), partition_data(batch(*range(20))))
     assert stage.plan() == []
@@ -216,7 +216,7 @@ def test_an_offset_out_of_range_is_reset_by_the_strategy() -> None:
     assert stage.state(P0).reset_strategy.kind is ResetKind.EARLIEST
 
 
-def test_without_a_strategy_an_offset_out_of_range_is_told() -> None:
+def test_without_a_reset_strategy_an_offset_out_of_range_is_raised() -> None:
     stage = Stage(P0, settings=replace(SMALL, auto_offset_reset="none"))
     assert stage.answer(stage.order(), partition_data(None, error=ErrorCode.OFFSET_OUT_OF_RANGE)).has_errors
     error = stage.state(P0).take_error()
@@ -224,7 +224,7 @@ def test_without_a_strategy_an_offset_out_of_range_is_told() -> None:
     assert error.offsets == {P0: 0}
 
 
-def test_what_is_buffered_is_read_before_an_offset_out_of_range_counts() -> None:
+def test_buffered_records_are_read_before_offset_out_of_range_is_raised() -> None:
     stage = Stage(P0)
     stage.answer(stage.order(), partition_data(batch(0)))
     stage.answer(stage.order(), partition_data(None, error=ErrorCode.OFFSET_OUT_OF_RANGE))
@@ -234,7 +234,7 @@ def test_what_is_buffered_is_read_before_an_offset_out_of_range_counts() -> None
     assert stage.state(P0).phase is Phase.RESETTING
 
 
-def test_who_may_not_read_is_told() -> None:
+def test_a_consumer_without_permission_gets_an_error() -> None:
     stage = Stage(P0)
     stage.answer(stage.order(), partition_data(None, error=ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     assert isinstance(stage.state(P0).take_error(), AuthorizationFailed)
@@ -254,7 +254,7 @@ def test_a_replica_that_does_not_have_an_offset_yet_sends_back_to_the_leader() -
     assert stage.order().broker_id == 1
 
 
-def test_a_new_leader_epoch_drops_what_is_buffered_and_holds_the_position_against_the_new_leader() -> None:
+def test_a_new_leader_epoch_drops_buffers_and_validates_the_position() -> None:
     stage = Stage(P0)
     stage.answer(stage.order(), partition_data(batch(0, 1, 2)))
     assert stage.read(most=2) == {P0: [0, 1]}
@@ -266,7 +266,7 @@ def test_a_new_leader_epoch_drops_what_is_buffered_and_holds_the_position_agains
     assert stage.order().offsets == {P0: 2}
 
 
-def test_who_iterates_is_stopped_by_a_seek() -> None:
+def test_a_seek_ends_an_iteration() -> None:
     stage = Stage(P0)
     stage.answer(stage.order(), partition_data(batch(0, 1, 2)))
     handed = stage.buffers.hand((), 10)
@@ -277,7 +277,7 @@ def test_who_iterates_is_stopped_by_a_seek() -> None:
     assert list(records) == []
 
 
-def test_who_iterates_leaves_the_rest_to_whoever_comes_next() -> None:
+def test_an_iteration_leaves_the_rest_to_the_next_reader() -> None:
     stage = Stage(P0)
     stage.answer(stage.order(), partition_data(batch(0, 1, 2)))
     handed = stage.buffers.hand((), 10)
@@ -417,7 +417,7 @@ class History(Stage):
 
 @settings(max_examples=100)
 @given(st.lists(steps, min_size=20, max_size=80))
-def test_whatever_happens_each_record_is_read_once_and_in_order(history: list[tuple[str, object]]) -> None:
+def test_each_record_is_read_once_and_in_order_despite_faults(history: list[tuple[str, object]]) -> None:
     stage = History()
     for name, value in history:
         stage.step(name, value)

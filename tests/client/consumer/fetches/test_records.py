@@ -36,7 +36,7 @@ def test_records_are_cut_anywhere_and_none_comes_twice() -> None:
     assert [each for each in taken if each] == [[0, 1], [2, 3], [4]]
 
 
-def test_the_position_is_behind_what_was_taken() -> None:
+def test_the_position_follows_taken_records() -> None:
     found = fetched(batch(0, 1, 2))
     found.take(2)
     assert (found.offset, found.epoch, found.is_drained) == (2, 0, False)
@@ -44,11 +44,11 @@ def test_the_position_is_behind_what_was_taken() -> None:
     assert (found.offset, found.is_drained) == (3, True)
 
 
-def test_a_batch_comes_whole_and_what_is_before_the_position_is_left_out() -> None:
+def test_a_batch_is_returned_whole_and_records_before_the_position_are_skipped() -> None:
     assert offsets(fetched(batch(0, 1, 2, 3), start=2).take(10)) == [2, 3]
 
 
-def test_where_compaction_took_the_last_records_the_position_is_behind_them() -> None:
+def test_the_position_passes_records_removed_by_compaction() -> None:
     found = fetched(batch(0, 3, last=9))
     assert offsets(found.take(10)) == [0, 3]
     assert found.offset == found.next_offset == 10
@@ -74,7 +74,7 @@ def test_control_batches_are_passed_over() -> None:
     assert offsets(found.take(10)) == [0, 2]
 
 
-def test_aborted_transactions_are_left_out_of_what_is_committed() -> None:
+def test_aborted_transactions_are_not_returned() -> None:
     parts = [batch(0, producer=7), batch(1, producer=8), marker(2, 7, commit=False), batch(3, producer=7)]
     found = fetched(*parts, settings=COMMITTED, aborted=[(7, 0)])
     assert offsets(found.take(10)) == [1, 3]
@@ -93,14 +93,14 @@ def test_every_codec_is_read(codec: Codec) -> None:
     assert offsets(fetched(batch(0, 1, 2, codec=codec)).take(10)) == [0, 1, 2]
 
 
-def test_log_append_time_is_told() -> None:
+def test_log_append_time_is_reported() -> None:
     [record] = fetched(batch(0, log_append_time=77)).take(10)
     assert (record.timestamp, record.timestamp_type) == (77, 1)
     [record] = fetched(batch(0)).take(10)
     assert (record.timestamp, record.timestamp_type) == (1000, 0)
 
 
-def test_headers_are_told() -> None:
+def test_headers_are_printed() -> None:
     [record] = fetched(bytes(encode_batch([(0, 5, b"k", b"v", [("h", b"1"), ("h", None)])]))).take(1)
     assert record.headers == (("h", b"1"), ("h", None))
 
@@ -118,7 +118,7 @@ def damaged(contents: bytes) -> bytes:
     return contents[:-1] + bytes([contents[-1] ^ 0xFF])
 
 
-def test_a_damaged_batch_is_told_after_what_comes_before_it_and_again_and_again() -> None:
+def test_a_damaged_batch_is_raised_repeatedly_after_the_records_before_it() -> None:
     found = fetched(batch(0, 1), damaged(batch(2)))
     assert offsets(found.take(10)) == [0, 1]
     for _ in range(2):
@@ -134,7 +134,7 @@ def test_without_check_crcs_the_checksum_is_not_looked_at() -> None:
     assert offsets(fetched(bytes(broken), settings=settings).take(10)) == [0]
 
 
-def test_an_answer_without_a_whole_batch_is_told() -> None:
+def test_a_response_without_a_whole_batch_is_reported() -> None:
     with pytest.raises(BadAnswer, match="no complete batch"):
         fetched(batch(0)[:-1]).take(1)
 
@@ -145,7 +145,7 @@ def test_deserializers_make_keys_and_values_but_not_of_nothing() -> None:
     assert [(each.key, each.value) for each in found.take(10)] == [("k", {"a": 1}), (None, None)]
 
 
-def test_a_record_that_a_deserializer_refuses_is_told_after_those_before_it_and_the_position_stays_at_it() -> None:
+def test_a_deserialization_failure_comes_after_earlier_records_and_keeps_the_position() -> None:
     def refuse_three(contents: bytes) -> bytes:
         if contents == b"3":
             raise ValueError("three")
@@ -160,7 +160,7 @@ def test_a_record_that_a_deserializer_refuses_is_told_after_those_before_it_and_
         assert (found.offset, found.is_drained) == (3, False)
 
 
-def test_a_deserializer_that_recovers_gets_what_it_refused() -> None:
+def test_a_recovered_deserializer_gets_the_refused_record_again() -> None:
     refusals = [True]
 
     def refuse_once(contents: bytes) -> bytes:
@@ -175,7 +175,7 @@ def test_a_deserializer_that_recovers_gets_what_it_refused() -> None:
     assert (found.offset, found.is_drained) == (3, True)
 
 
-def test_arrow_has_what_is_left_without_aborted_records() -> None:
+def test_arrow_returns_the_rest_without_aborted_records() -> None:
     pytest.importorskip("pyarrow")
     parts = [batch(0, 1, producer=8), batch(2, producer=7), marker(3, 7, commit=False), batch(4, 5)]
     found = fetched(*parts, settings=COMMITTED, aborted=[(7, 2)])
@@ -185,7 +185,7 @@ def test_arrow_has_what_is_left_without_aborted_records() -> None:
     assert (found.offset, found.epoch, found.is_drained) == (6, 0, True)
 
 
-def test_arrow_gives_again_what_was_decoded_and_not_used() -> None:
+def test_arrow_returns_decoded_but_unused_records_again() -> None:
     pytest.importorskip("pyarrow")
     parts = [batch(0, producer=7), marker(1, 7, commit=False), batch(2, 3)]
     found = fetched(*parts, settings=COMMITTED, aborted=[(7, 0)])
@@ -194,7 +194,7 @@ def test_arrow_gives_again_what_was_decoded_and_not_used() -> None:
     assert found.arrow(headers=False).column("offset").to_pylist() == [2, 3]
 
 
-def test_arrow_tells_a_damaged_batch_after_what_comes_before_it_and_again_and_again() -> None:
+def test_arrow_raises_a_damaged_batch_repeatedly_after_the_records_before_it() -> None:
     pytest.importorskip("pyarrow")
     found = fetched(batch(0, 1), batch(2), damaged(batch(3, 4)), batch(5), start=1)
     assert found.arrow(headers=False).column("offset").to_pylist() == [1]
@@ -206,7 +206,7 @@ def test_arrow_tells_a_damaged_batch_after_what_comes_before_it_and_again_and_ag
         assert found.offset == 3
 
 
-def test_arrow_passes_over_what_was_aborted_before_a_damaged_batch() -> None:
+def test_arrow_skips_aborted_records_before_a_damaged_batch() -> None:
     pytest.importorskip("pyarrow")
     settings = ConsumerSettings(isolation_level="read_committed")
     parts = [batch(0, producer=7), marker(1, 7, commit=False), batch(2), damaged(batch(3))]
@@ -217,7 +217,7 @@ def test_arrow_passes_over_what_was_aborted_before_a_damaged_batch() -> None:
 
 
 @pytest.mark.parametrize("isolation_level", ["read_committed", "read_uncommitted"])
-def test_what_arrow_has_left_of_a_fetch_with_a_damaged_batch_can_be_taken(isolation_level: str) -> None:
+def test_records_before_a_damaged_batch_can_be_taken_after_arrow(isolation_level: str) -> None:
     pytest.importorskip("pyarrow")
     settings = ConsumerSettings(isolation_level=isolation_level)
     found = fetched(batch(0, 1), batch(2, 3), damaged(batch(4)), settings=settings)

@@ -45,7 +45,7 @@ def test_the_first_request_says_everything() -> None:
     assert said(request) == {(TOPIC_ID, 0): 0, (TOPIC_ID, 1): 5}
 
 
-def test_later_requests_say_what_has_changed() -> None:
+def test_later_requests_contain_only_changes() -> None:
     session = begun(P0, P1)
     request = session.request({P0: wanted(7), P1: wanted()})
     assert (request.session_id, request.session_epoch) == (9, 1)
@@ -54,7 +54,7 @@ def test_later_requests_say_what_has_changed() -> None:
     assert session.request({P0: wanted(7), P1: wanted()}).session_epoch == 2
 
 
-def test_what_is_not_wanted_any_more_is_forgotten_and_may_come_again() -> None:
+def test_removed_partitions_are_forgotten_and_may_return() -> None:
     session = begun(P0, P1)
     request = session.request({P0: wanted()})
     assert forgotten(request) == {(TOPIC_ID, 1)}
@@ -63,7 +63,7 @@ def test_what_is_not_wanted_any_more_is_forgotten_and_may_come_again() -> None:
     assert said(session.request({P0: wanted(), P1: wanted()})) == {(TOPIC_ID, 1): 0}
 
 
-def test_a_topic_made_anew_is_forgotten_by_its_old_id_and_said_by_its_new_one() -> None:
+def test_a_recreated_topic_is_removed_by_its_old_id_and_added_by_its_new_one() -> None:
     session = begun(P0)
     request = session.request({P0: wanted(topic_id=OTHER_ID)})
     assert forgotten(request) == {(TOPIC_ID, 0)}
@@ -74,7 +74,7 @@ def test_a_new_leader_epoch_is_said() -> None:
     assert said(begun(P0).request({P0: wanted(leader_epoch=1)})) == {(TOPIC_ID, 0): 0}
 
 
-def test_a_broker_without_room_for_a_session_is_told_everything_each_time() -> None:
+def test_a_broker_without_room_for_a_session_gets_full_requests() -> None:
     session = FetchSession()
     session.request({P0: wanted()})
     assert session.accept(answer(P0, session=0))
@@ -83,7 +83,7 @@ def test_a_broker_without_room_for_a_session_is_told_everything_each_time() -> N
     assert said(request) == {(TOPIC_ID, 0): 0}
 
 
-def test_a_session_that_the_broker_has_forgotten_begins_anew() -> None:
+def test_a_session_that_the_broker_has_forgotten_restarts() -> None:
     session = begun(P0)
     session.request({P0: wanted()})
     assert not session.accept(answer(error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, session=0))
@@ -109,7 +109,7 @@ def test_a_session_whose_answer_was_lost_is_closed() -> None:
     assert (request.session_id, request.session_epoch) == (9, 0)
 
 
-def test_an_answer_about_what_was_not_asked_is_not_used() -> None:
+def test_a_response_about_unrequested_partitions_is_not_used() -> None:
     session = begun(P0)
     session.request({P0: wanted(1)})
     assert not session.accept(answer(P0, P1))
@@ -129,7 +129,7 @@ def test_without_topic_ids_all_is_said_by_names_in_a_session_of_its_own() -> Non
     assert [topic.topic for topic in request.topics] == ["t"]
 
 
-def test_answers_are_told_by_name() -> None:
+def test_results_are_matched_by_name() -> None:
     session = begun(P0)
     session.request({P0: wanted()})
     assert [partition for partition, _ in session.answers(answer(P0))] == [P0]

@@ -28,7 +28,7 @@ ASSIGNORS = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)
-def test_members_share_the_partitions_and_take_over_from_who_leaves_or_dies(assignor: str) -> None:
+def test_members_share_partitions_and_take_over_from_departed_ones(assignor: str) -> None:
     async def scene(group: Group) -> None:
         settings: dict[str, Any] = {"partition_assignment_strategy": [assignor], "session_timeout_ms": 10_000}
         first = await group.alone("classic", **settings)
@@ -44,7 +44,7 @@ def test_members_share_the_partitions_and_take_over_from_who_leaves_or_dies(assi
     play(scene)
 
 
-def test_cooperative_members_let_go_only_of_what_is_taken() -> None:
+def test_cooperative_members_revoke_only_moved_partitions() -> None:
     async def scene(group: Group) -> None:
         first = await group.alone("classic", **COOPERATIVE)
         second = await group.member("second", "classic", **COOPERATIVE)
@@ -56,7 +56,7 @@ def test_cooperative_members_let_go_only_of_what_is_taken() -> None:
     play(scene)
 
 
-def test_eager_members_let_go_of_all_before_they_join_again() -> None:
+def test_eager_members_revoke_everything_before_rejoining() -> None:
     async def scene(group: Group) -> None:
         first = await group.alone("classic", **EAGER)
         second = await group.member("second", "classic", **EAGER)
@@ -77,7 +77,7 @@ def test_members_with_several_assignors_agree_on_one_that_all_have() -> None:
     play(scene)
 
 
-def test_a_member_without_a_common_assignor_is_told_so() -> None:
+def test_a_member_without_a_common_assignor_gets_an_error() -> None:
     async def scene(group: Group) -> None:
         first = await group.alone("classic", partition_assignment_strategy=["range"])
         second = await group.member("second", "classic", partition_assignment_strategy=["sticky"])
@@ -118,7 +118,7 @@ def test_an_assignor_of_ones_own_decides() -> None:
 
 
 @pytest.mark.parametrize("method", ["subscription_user_data", "assign", "on_assignment"])
-def test_an_assignor_that_fails_is_told_and_others_go_on(method: str) -> None:
+def test_a_failing_assignor_is_reported_and_others_continue(method: str) -> None:
     def fail(*args: object) -> None:
         raise ValueError("not today")
 
@@ -145,7 +145,7 @@ def shares(members: list[Member]) -> list[int] | None:
 
 
 @pytest.mark.parametrize("settings", [EAGER, COOPERATIVE], ids=["eager", "cooperative"])
-def test_who_does_not_poll_loses_its_partitions_and_comes_back_with_the_next_poll(settings: dict[str, Any]) -> None:
+def test_a_member_that_does_not_poll_loses_its_partitions_until_the_next_poll(settings: dict[str, Any]) -> None:
     async def scene(group: Group) -> None:
         first = await group.member("first", "classic", max_poll_interval_ms=20_000, **settings)
         second = await group.member("second", "classic", max_poll_interval_ms=20_000, **settings)
@@ -184,7 +184,7 @@ class Patient(Member):
                 await self.driver.changed.wait()
 
 
-def test_a_static_member_that_comes_back_gets_what_it_had_and_nobody_else_hears_of_it() -> None:
+def test_a_returning_static_member_gets_its_partitions_without_a_rebalance() -> None:
     async def scene(group: Group) -> None:
         first = await group.member("first", "classic", group_instance_id="one", **EAGER)
         second = await group.member("second", "classic", group_instance_id="two", **EAGER)
@@ -242,7 +242,7 @@ def test_the_leader_assigns_topics_that_only_others_read() -> None:
     play(scene)
 
 
-def test_a_rebalance_goes_on_through_a_restart_of_the_node() -> None:
+def test_a_rebalance_continues_through_a_restart_of_the_node() -> None:
     async def scene(group: Group) -> None:
         first = await group.member("first", "classic", session_timeout_ms=30_000, **COOPERATIVE)
         second = await group.member("second", "classic", session_timeout_ms=30_000, **COOPERATIVE)

@@ -25,7 +25,7 @@ def test_it_joins_within_the_first_poll_after_it_subscribed() -> None:
     assert [request.member_epoch for request in stage.asked] == [0]
 
 
-def test_who_joins_says_everything() -> None:
+def test_a_joining_member_sends_a_complete_heartbeat() -> None:
     stage = Stage(client_rack="r1", group_remote_assignor="range", max_poll_interval_ms=1234)
     stage.subscribe("orders", "bills")
     stage.poll()
@@ -38,7 +38,7 @@ def test_who_joins_says_everything() -> None:
     assert request.topic_partitions == []
 
 
-def test_what_it_is_given_is_assigned_and_acknowledged_when_the_application_has_taken_it() -> None:
+def test_an_assignment_is_confirmed_once_the_application_has_taken_it() -> None:
     stage = Stage()
     stage.subscribe("orders")
     stage.poll()
@@ -53,7 +53,7 @@ def test_what_it_is_given_is_assigned_and_acknowledged_when_the_application_has_
     assert stage.member.state is MemberState.STABLE
 
 
-def test_the_application_hears_of_a_first_assignment_that_is_empty() -> None:
+def test_listeners_are_called_for_an_empty_first_assignment() -> None:
     stage = Stage()
     stage.subscribe("orders")
     stage.poll()
@@ -75,7 +75,7 @@ def test_a_member_is_known_by_its_id_and_epoch_once_it_has_joined() -> None:
 # ---- heartbeats
 
 
-def test_a_heartbeat_says_only_what_is_new() -> None:
+def test_a_heartbeat_contains_only_changes() -> None:
     stage = Stage(client_rack="r1").joined(0)
     stage.sleep(INTERVAL_S)
     request = stage.asked[0]
@@ -102,7 +102,7 @@ def test_there_is_one_heartbeat_at_a_time() -> None:
     assert len(stage.asked) == 1
 
 
-def test_a_new_subscription_is_told_at_once() -> None:
+def test_a_new_subscription_is_sent_at_once() -> None:
     stage = Stage().joined(0)
     stage.subscribe("orders", "bills")
     assert stage.asked[0].subscribed_topic_names == ["bills", "orders"]
@@ -135,7 +135,7 @@ def test_a_join_that_was_lost_is_sent_again_with_the_same_member_id() -> None:
 # ---- patterns
 
 
-def test_a_pattern_is_told_to_the_coordinator() -> None:
+def test_a_pattern_is_sent_to_the_coordinator() -> None:
     stage = Stage()
     stage.subscribe(pattern="ord.*")
     stage.poll()
@@ -162,7 +162,7 @@ def test_a_pattern_is_taken_back_when_topics_are_named_instead(after_an_error: b
 # ---- reconciliation
 
 
-def test_partitions_are_let_go_of_and_that_is_told_before_new_ones_come() -> None:
+def test_revocations_are_confirmed_before_new_partitions_are_assigned() -> None:
     stage = Stage().joined(0, 1)
     stage.sleep(INTERVAL_S)
     assert stage.answer({ORDERS: [0]}, epoch=2) == [Revoke(partitions("orders", 1))]
@@ -183,7 +183,7 @@ def test_a_target_that_takes_and_gives_is_revoked_first_then_assigned() -> None:
     assert stage.settle() == [Assign(partitions("orders", 2))]
 
 
-def test_what_the_application_is_just_being_given_counts_as_taken() -> None:
+def test_an_assignment_being_delivered_counts_as_taken() -> None:
     """Or else the coordinator could give it to another, when it is wanted back meanwhile."""
     stage = Stage().joined(0)
     stage.sleep(INTERVAL_S)
@@ -194,7 +194,7 @@ def test_what_the_application_is_just_being_given_counts_as_taken() -> None:
     assert stage.settle() == [Revoke(partitions("orders", 1))]
 
 
-def test_heartbeats_go_on_while_the_application_lets_go() -> None:
+def test_heartbeats_continue_during_a_revocation() -> None:
     stage = Stage().joined(0, 1)
     stage.sleep(INTERVAL_S)
     stage.answer({ORDERS: []}, epoch=2)
@@ -232,7 +232,7 @@ def test_topics_are_looked_for_again_with_each_heartbeat() -> None:
 
 
 @pytest.mark.parametrize("is_known_before", [True, False])
-def test_a_topic_that_was_created_anew_is_let_go_of_and_taken_again(is_known_before: bool) -> None:
+def test_a_recreated_topic_is_released_and_assigned_again(is_known_before: bool) -> None:
     stage = Stage().joined(0)
     stage.sleep(INTERVAL_S)
     again = b"a" * 16

@@ -17,7 +17,7 @@ from tests.client.consumer_protocol_stage import INTERVAL_S, ORDERS, Stage, part
 
 
 @pytest.mark.parametrize("code", [ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID])
-def test_who_was_removed_loses_all_and_joins_again_then(code: int) -> None:
+def test_a_removed_member_loses_everything_and_rejoins(code: int) -> None:
     stage = Stage().joined(0, 1)
     stage.sleep(INTERVAL_S)
     assert stage.answer(error=code) == [Lose(partitions("orders", 0, 1))]
@@ -30,7 +30,7 @@ def test_who_was_removed_loses_all_and_joins_again_then(code: int) -> None:
     assert stage.answer({ORDERS: [0]}, epoch=9) == [Assign(partitions("orders", 0))]
 
 
-def test_who_is_removed_while_it_is_being_given_partitions_loses_those_too() -> None:
+def test_a_member_removed_during_an_assignment_loses_those_partitions_too() -> None:
     stage = Stage().joined(0)
     stage.sleep(INTERVAL_S)
     stage.answer({ORDERS: [0, 1]}, epoch=2)
@@ -39,7 +39,7 @@ def test_who_is_removed_while_it_is_being_given_partitions_loses_those_too() -> 
     assert stage.settle() == [Lose(partitions("orders", 0, 1))]
 
 
-def test_who_is_removed_again_and_again_gives_the_coordinator_a_rest() -> None:
+def test_repeated_removals_back_off() -> None:
     stage = Stage().joined(0)
     stage.sleep(INTERVAL_S)
     stage.answer(error=ErrorCode.UNKNOWN_MEMBER_ID)
@@ -154,7 +154,7 @@ def test_a_static_member_that_finds_another_in_its_place_says_so() -> None:
     assert [error.code for error in stage.errors] == [ErrorCode.UNRELEASED_INSTANCE_ID]
 
 
-def test_a_cluster_that_is_too_old_is_told_of_with_the_way_out() -> None:
+def test_a_cluster_that_is_too_old_is_reported_with_advice() -> None:
     stage = Stage()
     stage.subscribe("orders")
     stage.poll()
@@ -164,7 +164,7 @@ def test_a_cluster_that_is_too_old_is_told_of_with_the_way_out() -> None:
     assert "group_protocol='classic'" in str(error)
 
 
-def test_who_subscribes_again_after_an_error_joins_again() -> None:
+def test_subscribing_after_an_error_rejoins() -> None:
     stage = Stage()
     stage.subscribe(pattern="(")
     stage.poll()
@@ -226,7 +226,7 @@ def test_it_joins_again_only_when_the_coordinator_has_heard_that_it_left() -> No
     assert [request.member_epoch for request in stage.asked] == [0]
 
 
-def test_an_application_that_hangs_while_it_lets_go_is_left_behind_too() -> None:
+def test_an_application_that_hangs_during_revocation_is_removed() -> None:
     stage = Stage(max_poll_interval_ms=12_000).joined(0, 1)
     stage.sleep(INTERVAL_S)
     stage.answer({ORDERS: [0]}, epoch=2)
@@ -240,7 +240,7 @@ def test_an_application_that_hangs_while_it_lets_go_is_left_behind_too() -> None
 # ---- leaving
 
 
-def test_who_leaves_lets_go_of_all_it_has_first() -> None:
+def test_leaving_releases_all_partitions_first() -> None:
     stage = Stage().joined(0, 1)
     assert stage.leave() == [Revoke(partitions("orders", 0, 1))]
     assert stage.asked == []
@@ -253,7 +253,7 @@ def test_who_leaves_lets_go_of_all_it_has_first() -> None:
     assert stage.asked == []
 
 
-def test_who_leaves_does_not_wait_for_a_heartbeat_that_is_under_way() -> None:
+def test_leaving_does_not_wait_for_a_heartbeat_in_flight() -> None:
     stage = Stage().joined()
     stage.sleep(INTERVAL_S)
     stage.leave()
@@ -264,7 +264,7 @@ def test_who_leaves_does_not_wait_for_a_heartbeat_that_is_under_way() -> None:
     assert stage.member.state is MemberState.UNSUBSCRIBED
 
 
-def test_who_leaves_while_it_joins_tells_that_it_leaves() -> None:
+def test_leaving_during_a_join_sends_a_leave_request() -> None:
     stage = Stage()
     stage.subscribe("orders")
     stage.poll()
@@ -272,7 +272,7 @@ def test_who_leaves_while_it_joins_tells_that_it_leaves() -> None:
     assert [request.member_epoch for request in stage.asked] == [0, -1]
 
 
-def test_who_never_joined_has_nothing_to_leave() -> None:
+def test_leaving_without_having_joined_sends_nothing() -> None:
     stage = Stage()
     stage.subscribe("orders")
     stage.leave()
@@ -281,7 +281,7 @@ def test_who_never_joined_has_nothing_to_leave() -> None:
 
 
 @pytest.mark.parametrize(("stays_static", "epoch"), [(True, -2), (False, -1)])
-def test_a_static_member_leaves_for_a_while_unless_it_is_told_to_go_for_good(stays_static: bool, epoch: int) -> None:
+def test_a_static_member_leaves_temporarily_by_default(stays_static: bool, epoch: int) -> None:
     stage = Stage(group_instance_id="i").joined()
     stage.leave(stays_static=stays_static)
     assert (stage.asked[0].member_epoch, stage.asked[0].instance_id) == (epoch, "i")
@@ -294,7 +294,7 @@ def test_leaving_ends_whether_or_not_the_coordinator_answers() -> None:
     assert stage.member.state is MemberState.UNSUBSCRIBED
 
 
-def test_who_leaves_while_a_step_waits_for_the_application_goes_on_after_it() -> None:
+def test_leaving_during_a_pending_step_continues_after_it() -> None:
     stage = Stage().joined(0)
     stage.sleep(INTERVAL_S)
     stage.answer({ORDERS: [0, 1]}, epoch=2)
@@ -302,7 +302,7 @@ def test_who_leaves_while_a_step_waits_for_the_application_goes_on_after_it() ->
     assert stage.settle() == [Revoke(partitions("orders", 0, 1))]
 
 
-def test_who_is_removed_while_it_leaves_says_nothing_more() -> None:
+def test_a_member_removed_while_leaving_sends_nothing_more() -> None:
     stage = Stage().joined(0)
     stage.leave()
     stage.sleep(INTERVAL_S)
@@ -312,7 +312,7 @@ def test_who_is_removed_while_it_leaves_says_nothing_more() -> None:
     assert stage.member.state is MemberState.UNSUBSCRIBED
 
 
-def test_who_subscribes_again_while_it_leaves_joins_when_it_has_left() -> None:
+def test_subscribing_while_leaving_joins_afterwards() -> None:
     stage = Stage().joined(0)
     stage.leave()
     stage.subscribe("bills")
@@ -324,7 +324,7 @@ def test_who_subscribes_again_while_it_leaves_joins_when_it_has_left() -> None:
     assert stage.asked[0].subscribed_topic_names == ["bills"]
 
 
-def test_who_lost_all_and_leaves_does_not_come_back() -> None:
+def test_a_member_that_lost_everything_and_leaves_does_not_return() -> None:
     stage = Stage().joined(0)
     stage.sleep(INTERVAL_S)
     stage.answer(error=ErrorCode.FENCED_MEMBER_EPOCH)

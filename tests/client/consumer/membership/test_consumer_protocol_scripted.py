@@ -52,7 +52,7 @@ async def until(condition: Callable[[], Any]) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_a_broker_without_kip_848_is_told_of_with_the_way_out() -> None:
+def test_a_broker_without_kip_848_is_reported_with_advice() -> None:
     async def scene(brokers: list[ScriptedBroker], coordinators: Coordinators, driver: MembershipDriver) -> None:
         for broker in brokers:
             whole = broker.answers[ApiVersionsRequest.api_key]
@@ -72,7 +72,7 @@ def test_a_broker_without_kip_848_is_told_of_with_the_way_out() -> None:
     play(scene)
 
 
-def test_a_broker_that_does_not_match_patterns_is_told_of_with_the_way_out() -> None:
+def test_a_broker_without_patterns_is_reported_with_advice() -> None:
     async def scene(brokers: list[ScriptedBroker], coordinators: Coordinators, driver: MembershipDriver) -> None:
         for broker in brokers:
             broker.max_versions[HEARTBEAT] = 0

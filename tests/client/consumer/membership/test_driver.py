@@ -131,7 +131,7 @@ def test_a_member_joins_within_the_first_poll() -> None:
     play(scene)
 
 
-def test_who_the_group_has_gone_on_without_is_still_known_by_its_last_generation() -> None:
+def test_a_removed_member_is_still_known_by_its_last_generation() -> None:
     """Offsets that a transaction commits for nobody would be taken."""
 
     async def scene(stage: Stage) -> None:
@@ -153,7 +153,7 @@ def test_who_the_group_has_gone_on_without_is_still_known_by_its_last_generation
     play(scene)
 
 
-def test_who_has_left_is_nobody() -> None:
+def test_a_member_that_has_left_is_unknown() -> None:
     async def scene(stage: Stage) -> None:
         await stage.join()
         stage.driver.leave("done")
@@ -182,7 +182,7 @@ def test_a_coordinator_that_is_not_there_yet_is_looked_for_again() -> None:
     play(scene)
 
 
-def test_a_member_follows_its_coordinator_and_keeps_what_it_has() -> None:
+def test_a_member_follows_its_coordinator_and_keeps_its_partitions() -> None:
     async def scene(stage: Stage) -> None:
         await stage.join()
         assert set(stage.seen(HeartbeatRequest)) <= {1}
@@ -226,7 +226,7 @@ def test_an_error_that_will_not_pass_stays_until_the_application_subscribes_agai
     play(scene)
 
 
-def test_what_the_application_does_after_an_error_counts_when_it_subscribes_again() -> None:
+def test_calls_after_an_error_take_effect_on_the_next_subscription() -> None:
     async def scene(stage: Stage) -> None:
         await stage.subscribe()
         stage.driver.polled()
@@ -244,7 +244,7 @@ def test_what_the_application_does_after_an_error_counts_when_it_subscribes_agai
     play(scene)
 
 
-def test_who_leaves_has_left_when_the_coordinator_knows() -> None:
+def test_leaving_completes_when_the_coordinator_knows() -> None:
     async def scene(stage: Stage) -> None:
         await stage.join()
         stage.driver.leave("done")
@@ -259,7 +259,7 @@ def test_who_leaves_has_left_when_the_coordinator_knows() -> None:
     play(scene)
 
 
-def test_who_never_joined_has_left_at_once() -> None:
+def test_leaving_without_having_joined_completes_at_once() -> None:
     async def scene(stage: Stage) -> None:
         await stage.subscribe()
         stage.driver.leave("done")
@@ -268,7 +268,7 @@ def test_who_never_joined_has_left_at_once() -> None:
     play(scene)
 
 
-def test_who_leaves_does_not_wait_for_a_coordinator_that_is_gone() -> None:
+def test_leaving_does_not_wait_for_a_dead_coordinator() -> None:
     async def scene(stage: Stage) -> None:
         await stage.join()
 
@@ -283,7 +283,7 @@ def test_who_leaves_does_not_wait_for_a_coordinator_that_is_gone() -> None:
     play(scene)
 
 
-def test_who_leaves_while_a_generation_begins_has_not_left_before_it_let_go() -> None:
+def test_leaving_during_a_new_generation_waits_for_the_release() -> None:
     async def scene(stage: Stage) -> None:
         await stage.join()
         broker = stage.brokers[0]
@@ -302,7 +302,7 @@ def test_who_leaves_while_a_generation_begins_has_not_left_before_it_let_go() ->
 
 
 @pytest.mark.parametrize("assignment", [b"\x00", b"\x00\x03\x00\x00\x00\x09"])
-def test_an_assignment_that_does_not_read_is_told(assignment: bytes) -> None:
+def test_an_undecodable_assignment_is_reported(assignment: bytes) -> None:
     async def scene(stage: Stage) -> None:
         stage.brokers[0].answers[SyncGroupRequest.api_key] = lambda request, version: SyncGroupResponse(
             assignment=assignment

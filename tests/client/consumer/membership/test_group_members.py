@@ -26,7 +26,7 @@ def test_members_share_the_partitions_and_no_two_have_the_same_at_any_time(proto
     play(scene)
 
 
-def test_what_goes_to_another_is_revoked_before_the_other_has_it() -> None:
+def test_moved_partitions_are_revoked_before_the_new_owner_gets_them() -> None:
     async def scene(group: Group) -> None:
         first = await group.alone("consumer")
         second = await group.member("second", "consumer")
@@ -39,7 +39,7 @@ def test_what_goes_to_another_is_revoked_before_the_other_has_it() -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_who_leaves_in_order_is_replaced_at_once(protocol: str) -> None:
+def test_a_member_that_leaves_is_replaced_at_once(protocol: str) -> None:
     async def scene(group: Group) -> None:
         first, second = await group.pair(protocol)
         await first.stop()
@@ -50,7 +50,7 @@ def test_who_leaves_in_order_is_replaced_at_once(protocol: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_who_dies_is_replaced_when_its_session_ends(protocol: str) -> None:
+def test_a_dead_member_is_replaced_when_its_session_ends(protocol: str) -> None:
     async def scene(group: Group) -> None:
         first, second = await group.pair(protocol)
         await first.kill()
@@ -60,7 +60,7 @@ def test_who_dies_is_replaced_when_its_session_ends(protocol: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_who_hangs_is_replaced_and_loses_what_it_had_when_it_goes_on(protocol: str) -> None:
+def test_a_stalled_member_is_replaced_and_loses_its_partitions(protocol: str) -> None:
     async def scene(group: Group) -> None:
         first, second = await group.pair(protocol, max_poll_interval_ms=20_000)
         await first.stall()
@@ -157,7 +157,7 @@ def test_a_group_that_is_full_says_so() -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_members_keep_what_they_have_when_the_node_is_restarted(protocol: str) -> None:
+def test_members_keep_their_partitions_when_the_node_restarts(protocol: str) -> None:
     async def scene(group: Group) -> None:
         first, second = await group.pair(protocol)
         had = (first.assignment, second.assignment)
@@ -210,7 +210,7 @@ def test_members_move_to_the_other_protocol_one_by_one(old: str, new: str) -> No
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_who_takes_over_begins_where_the_other_has_committed(protocol: str) -> None:
+def test_a_new_owner_starts_at_the_committed_offset(protocol: str) -> None:
     async def scene(group: Group) -> None:
         first = await group.alone(protocol)
         first.position = {part: OffsetAndMetadata(10 + part.partition, "so far", 0) for part in ALL}
@@ -225,7 +225,7 @@ def test_who_takes_over_begins_where_the_other_has_committed(protocol: str) -> N
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_who_hung_cannot_commit_what_others_have_now(protocol: str) -> None:
+def test_a_stalled_member_cannot_commit_partitions_of_others(protocol: str) -> None:
     async def scene(group: Group) -> None:
         first, second = await group.pair(protocol, max_poll_interval_ms=20_000)
         await first.stall()
@@ -256,7 +256,7 @@ def test_a_member_commits_while_its_epoch_grows() -> None:
     play(scene)
 
 
-def test_a_consumer_without_membership_commits_and_finds_what_it_committed() -> None:
+def test_a_consumer_without_membership_commits_and_fetches_its_offsets() -> None:
     async def scene(group: Group) -> None:
         member = await group.member("first", "consumer")
         await member.stop()

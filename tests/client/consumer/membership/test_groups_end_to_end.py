@@ -59,7 +59,7 @@ def test_members_read_every_record_once_between_them(protocol: dict[str, Any]) -
 
 
 @every_protocol
-def test_who_joins_later_reads_on_where_others_stopped_and_nothing_twice(protocol: dict[str, Any]) -> None:
+def test_a_later_member_continues_without_repeats(protocol: dict[str, Any]) -> None:
     async def scene(cluster: GroupCluster) -> None:
         await cluster.produce(500)
         first = await cluster.reader("first", **protocol)
@@ -75,7 +75,7 @@ def test_who_joins_later_reads_on_where_others_stopped_and_nothing_twice(protoco
 
 
 @every_protocol
-def test_who_closes_has_committed_what_it_read(protocol: dict[str, Any]) -> None:
+def test_closing_commits_read_offsets(protocol: dict[str, Any]) -> None:
     async def scene(cluster: GroupCluster) -> None:
         await cluster.produce(300)
         first = await cluster.reader("first", **protocol)
@@ -90,7 +90,7 @@ def test_who_closes_has_committed_what_it_read(protocol: dict[str, Any]) -> None
 
 
 @every_protocol
-def test_what_someone_who_died_has_committed_is_not_read_again_and_the_rest_is(protocol: dict[str, Any]) -> None:
+def test_records_committed_by_a_dead_member_are_not_read_again_and_others_are(protocol: dict[str, Any]) -> None:
     async def scene(cluster: GroupCluster) -> None:
         await cluster.produce(300)
         first = await cluster.reader("first", enable_auto_commit=False, **protocol)
@@ -109,7 +109,7 @@ def test_what_someone_who_died_has_committed_is_not_read_again_and_the_rest_is(p
 
 
 @every_protocol
-def test_what_was_read_is_committed_by_itself_after_the_interval(protocol: dict[str, Any]) -> None:
+def test_read_offsets_are_committed_automatically_after_the_interval(protocol: dict[str, Any]) -> None:
     async def scene(cluster: GroupCluster) -> None:
         await cluster.produce(100)
         first = await cluster.reader("first", auto_commit_interval_ms=1_000, **protocol)
@@ -127,7 +127,7 @@ def test_what_was_read_is_committed_by_itself_after_the_interval(protocol: dict[
 
 
 @every_protocol
-def test_who_hangs_loses_its_partitions_and_its_commits_and_comes_back_with_the_next_poll(
+def test_a_stalled_member_cannot_commit_and_rejoins_with_the_next_poll(
     protocol: dict[str, Any],
 ) -> None:
     async def scene(cluster: GroupCluster) -> None:
@@ -151,7 +151,7 @@ def test_who_hangs_loses_its_partitions_and_its_commits_and_comes_back_with_the_
 
 
 @every_protocol
-def test_listeners_hear_what_is_revoked_before_what_is_assigned(protocol: dict[str, Any]) -> None:
+def test_listeners_get_revocations_before_assignments(protocol: dict[str, Any]) -> None:
     async def scene(cluster: GroupCluster) -> None:
         listeners = [Listener() for _ in range(3)]
         readers = []
@@ -170,7 +170,7 @@ def test_listeners_hear_what_is_revoked_before_what_is_assigned(protocol: dict[s
 
 
 @every_protocol
-def test_a_listener_commits_what_it_lets_go_of(protocol: dict[str, Any]) -> None:
+def test_a_listener_commits_revoked_partitions(protocol: dict[str, Any]) -> None:
     async def scene(cluster: GroupCluster) -> None:
         await cluster.produce(100)
 
@@ -243,7 +243,7 @@ def test_a_pattern_that_the_broker_matches_finds_topics_that_come_later() -> Non
 
 
 @every_protocol
-def test_who_unsubscribes_leaves_and_may_come_back(protocol: dict[str, Any]) -> None:
+def test_unsubscribing_leaves_and_allows_rejoining(protocol: dict[str, Any]) -> None:
     async def scene(cluster: GroupCluster) -> None:
         first = await cluster.reader("first", **protocol)
         second = await cluster.reader("second", **protocol)

@@ -94,7 +94,7 @@ async def go(group: Group, source: Random, work: Work) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_is_committed_is_neither_lost_nor_done_again_and_all_is_shared_in_the_end(seed: int) -> None:
+def test_committed_work_is_not_lost_or_repeated_and_all_partitions_are_assigned(seed: int) -> None:
     async def scene(group: Group) -> None:
         source = group.world.random("people")
         work = Work()

@@ -10,5 +10,5 @@ TRANSCRIPTS = sorted((Path(__file__).parents[2] / "transcripts").glob("*.txt"))
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=[path.stem for path in TRANSCRIPTS])
-def test_the_member_does_what_the_transcript_says(path: Path) -> None:
+def test_the_member_follows_the_transcript(path: Path) -> None:
     check(path)

@@ -30,7 +30,7 @@ from tests.client.scripted_broker import TOPIC_ID, Cut
 # ---- commit
 
 
-def test_a_commit_says_who_commits_and_all_that_is_committed() -> None:
+def test_a_commit_carries_the_member_and_all_offsets() -> None:
     async def scene(stage: Stage) -> None:
         stage.group.metadata = GroupMetadata("g", 5, "m", "i")
         await stage.commits.commit({P0: OffsetAndMetadata(7, "so far", 3)})
@@ -43,7 +43,7 @@ def test_a_commit_says_who_commits_and_all_that_is_committed() -> None:
     play(scene)
 
 
-def test_who_reads_what_it_was_not_given_by_the_group_commits_as_nobody() -> None:
+def test_manual_assignments_commit_without_a_member() -> None:
     async def scene(stage: Stage) -> None:
         await stage.commits.commit({P0: OffsetAndMetadata(7)})
         (request,) = stage.seen
@@ -53,7 +53,7 @@ def test_who_reads_what_it_was_not_given_by_the_group_commits_as_nobody() -> Non
 
 
 @pytest.mark.parametrize("version", range(2, 10))
-def test_older_coordinators_are_told_in_their_own_words(version: int) -> None:
+def test_older_coordinators_get_their_own_versions(version: int) -> None:
     async def scene(stage: Stage) -> None:
         stage.group.metadata = GroupMetadata("g", 5, "m", "i")
         await stage.commits.commit({P0: OffsetAndMetadata(7, "so far")})
@@ -89,7 +89,7 @@ def test_nothing_to_commit_is_done_at_once() -> None:
         Cut,
     ],
 )
-def test_a_commit_is_tried_again_after_what_may_pass(code: Any) -> None:
+def test_a_commit_is_retried_after_retriable_errors(code: Any) -> None:
     async def scene(stage: Stage) -> None:
         stage.codes = [code, code]
         await stage.commits.commit({P0: OffsetAndMetadata(7)})
@@ -100,7 +100,7 @@ def test_a_commit_is_tried_again_after_what_may_pass(code: Any) -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, Cut])
-def test_a_coordinator_that_is_none_is_looked_for_again(code: Any) -> None:
+def test_a_former_coordinator_is_looked_up_again(code: Any) -> None:
     async def scene(stage: Stage) -> None:
         stage.codes = [code]
         await stage.commits.commit({P0: OffsetAndMetadata(7)})
@@ -109,7 +109,7 @@ def test_a_coordinator_that_is_none_is_looked_for_again(code: Any) -> None:
     play(scene)
 
 
-def test_who_is_told_to_hurry_gives_up_in_time_and_says_what_went_wrong_last() -> None:
+def test_a_call_with_a_short_timeout_gives_up_with_the_last_error() -> None:
     async def scene(stage: Stage) -> None:
         stage.codes = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 1000
         with pytest.raises(GaveUp, match="still loading") as caught:
@@ -123,7 +123,7 @@ def test_who_is_told_to_hurry_gives_up_in_time_and_says_what_went_wrong_last() -
 
 
 @pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
-def test_a_group_that_went_on_without_this_member_is_told_of_with_what_to_do(code: int) -> None:
+def test_a_removed_members_commit_fails_with_advice(code: int) -> None:
     async def scene(stage: Stage) -> None:
         stage.codes = [code]
         with pytest.raises(CommitFailed, match=r"max_poll_interval_ms.*max_poll_records"):
@@ -147,9 +147,7 @@ def test_a_generation_that_has_passed_while_the_group_rebalances_may_commit_afte
 
 
 @pytest.mark.parametrize(("kept", "error"), [(P0, RebalanceInProgress), (P1, CommitFailed)])
-def test_a_generation_that_has_passed_with_a_rebalance_may_commit_what_it_has_kept(
-    kept: TopicPartition, error: type[ClientError]
-) -> None:
+def test_a_previous_generation_may_commit_kept_partitions(kept: TopicPartition, error: type[ClientError]) -> None:
     """Cooperative: it works on through the rebalance, which was over when the commit was refused."""
 
     async def scene(stage: Stage) -> None:
@@ -168,7 +166,7 @@ def test_a_generation_that_has_passed_with_a_rebalance_may_commit_what_it_has_ke
     ("is_rebalancing", "has_lost", "error"),
     [(True, False, RebalanceInProgress), (True, True, CommitFailed), (False, False, CommitFailed)],
 )
-def test_who_is_no_member_cannot_commit(is_rebalancing: bool, has_lost: bool, error: type[ClientError]) -> None:
+def test_non_members_cannot_commit(is_rebalancing: bool, has_lost: bool, error: type[ClientError]) -> None:
     async def scene(stage: Stage) -> None:
         stage.group.metadata = GroupMetadata("g")
         stage.group.is_rebalancing = is_rebalancing
@@ -191,7 +189,7 @@ def test_who_is_no_member_cannot_commit(is_rebalancing: bool, has_lost: bool, er
         (ErrorCode.GROUP_AUTHORIZATION_FAILED, BrokerError),
     ],
 )
-def test_what_will_not_pass_is_raised_at_once(code: int, error: type[BrokerError]) -> None:
+def test_final_errors_are_raised_at_once(code: int, error: type[BrokerError]) -> None:
     async def scene(stage: Stage) -> None:
         stage.codes = [code]
         with pytest.raises(error) as caught:
@@ -222,7 +220,7 @@ def test_a_partition_that_the_coordinator_says_nothing_of_is_not_committed() -> 
 
 
 @pytest.mark.parametrize("offset", [7, OffsetAndMetadata(-1), OffsetAndMetadata(1, None)])  # type: ignore[arg-type]
-def test_what_is_no_offset_is_refused_before_it_is_sent(offset: Any) -> None:
+def test_invalid_offsets_are_refused_before_sending(offset: Any) -> None:
     async def scene(stage: Stage) -> None:
         with pytest.raises(BadSetting, match="t-0"):
             await stage.commits.commit({P0: offset})
@@ -271,7 +269,7 @@ def test_a_commit_of_an_old_generation_does_not_count_for_the_new_one() -> None:
     play(scene, group_protocol="classic")
 
 
-def test_who_was_fenced_cannot_commit_with_a_new_epoch() -> None:
+def test_a_fenced_member_cannot_commit_with_a_new_epoch() -> None:
     async def scene(stage: Stage) -> None:
         stage.codes = [ErrorCode.STALE_MEMBER_EPOCH]
         commit = asyncio.ensure_future(stage.commits.commit({P0: OffsetAndMetadata(7)}))

@@ -45,13 +45,13 @@ def test_a_position_with_an_epoch_is_held_against_the_first_leader_and_each_new_
     assert state.observe_leader(4)
 
 
-def test_a_position_in_a_topic_that_was_made_anew_is_held_against_its_new_log() -> None:
+def test_a_position_in_a_recreated_topic_is_validated_against_its_new_log() -> None:
     state = at(7, epoch=5, leader_epoch=5)
     assert state.observe_leader(0)
     assert state.leader_epoch == 0
 
 
-def test_what_a_thread_takes_while_a_leader_is_new_is_not_fetched_again() -> None:
+def test_records_taken_by_a_thread_during_a_leader_change_are_not_fetched_again() -> None:
     """It has the record already, and tells so after the leader was noticed."""
     state = at(7, epoch=2, leader_epoch=2)
     assert state.observe_leader(3)
@@ -60,11 +60,11 @@ def test_what_a_thread_takes_while_a_leader_is_new_is_not_fetched_again() -> Non
     assert state.fetch_offset == 8
 
 
-def test_what_a_leader_has_just_told_is_not_held_against_it() -> None:
+def test_a_position_just_reported_by_the_leader_is_not_validated_again() -> None:
     assert not at(7, epoch=2, leader_epoch=3).observe_leader(3)
 
 
-def test_what_was_fetched_of_an_old_leader_is_fetched_again() -> None:
+def test_records_buffered_from_an_old_leader_are_fetched_again() -> None:
     state = at(7, epoch=2, leader_epoch=2)
     state.fetch_offset = 50
     state.observe_leader(3)
@@ -85,7 +85,7 @@ def test_a_partition_that_the_application_has_not_heard_of_is_not_read() -> None
     assert not state.is_consumable
 
 
-def test_an_error_is_told_once_and_then_it_is_tried_again() -> None:
+def test_an_error_is_raised_once_and_then_retried() -> None:
     state = at(7)
     state.fail(ClientError("no"))
     assert not state.is_fetchable(0.0)

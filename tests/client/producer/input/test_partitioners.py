@@ -119,7 +119,7 @@ def test_partitions_without_a_leader_get_no_records_without_a_key() -> None:
     assert set(choices(by_default(Depths()), topic(4, leaderless=[1, 2]), 200)) == {0, 3}
 
 
-def test_where_no_partition_has_a_leader_any_will_do() -> None:
+def test_without_any_leader_every_partition_is_eligible() -> None:
     assert set(choices(by_default(Depths()), topic(3, leaderless=[0, 1, 2]), 200)) == {0, 1, 2}
 
 
@@ -166,14 +166,14 @@ def test_a_callable_sees_the_key_all_partitions_and_those_with_a_leader() -> Non
     assert seen == [(b"key", [0, 1, 2, 3], [0, 1, 2])]
 
 
-def test_a_callable_that_chooses_what_is_not_there_is_told_so() -> None:
+def test_a_partitioner_that_chooses_a_missing_partition_raises() -> None:
     settings = ProducerSettings(partitioner=lambda key, partitions, available: 4)
     partitioner = partitioner_for(settings, Depths(), SeededRandom(1))
     with pytest.raises(BadSetting, match="chose 4 for topic orders, which has the partitions 0 to 3"):
         partitioner.partition(topic(4), None, None, 0.0)
 
 
-def test_an_unknown_partitioner_is_refused_with_what_is_allowed() -> None:
+def test_an_unknown_partitioner_is_refused_with_the_valid_ones() -> None:
     with pytest.raises(BadSetting, match="'round_robin'"):
         partitioner_for(ProducerSettings(partitioner="murmur3"), Depths(), SeededRandom(1))
 

@@ -164,7 +164,7 @@ def test_a_topic_is_named_by_its_id_where_that_is_known_else_by_its_name() -> No
 # ---- answers
 
 
-def test_every_record_of_a_batch_is_told_its_offset() -> None:
+def test_every_record_of_a_batch_gets_its_offset() -> None:
     bench = Bench()
     deliveries = [bench.append(b"a"), bench.append(b"b")]
     answer(bench, bench.drain())
@@ -186,7 +186,7 @@ def test_a_broker_that_has_a_batch_already_has_delivered_it() -> None:
     assert outcome(delivery) == -1
 
 
-def test_what_is_refused_as_out_of_order_though_later_ones_were_written_is_written_already() -> None:
+def test_a_batch_refused_as_out_of_order_after_later_acknowledgements_is_written() -> None:
     bench = Bench()
     bench.established()
     unsure = bench.append(b"a")
@@ -203,14 +203,14 @@ def test_what_is_refused_as_out_of_order_though_later_ones_were_written_is_writt
     assert bench.sequences.identity == ProducerIdentity(7, 0)
 
 
-def test_with_acks_0_a_record_is_delivered_when_it_is_sent_and_nobody_knows_where() -> None:
+def test_with_acks_0_a_record_is_delivered_once_sent_without_an_offset() -> None:
     bench = Bench(ProducerSettings(acks=0))
     delivery = bench.append(b"a")
     bench.sender.finish(bench.drain(), None, bench.now_s)
     assert outcome(delivery) == -1
 
 
-def test_what_may_pass_is_tried_again_after_a_pause_that_grows() -> None:
+def test_retriable_errors_are_retried_with_a_growing_back_off() -> None:
     bench = Bench()
     delivery = bench.append(b"a")
     answer(bench, bench.drain(), ErrorCode.NOT_ENOUGH_REPLICAS)
@@ -272,7 +272,7 @@ def test_an_old_hint_does_not_lead_back_to_an_old_leader() -> None:
     assert cluster.led_by({P0: (2, 2)}, []).leader(P0) == 2
 
 
-def test_after_the_last_retry_the_error_is_told() -> None:
+def test_after_the_last_retry_the_error_is_raised() -> None:
     bench = Bench(ProducerSettings(retries=1))
     delivery = bench.append(b"a")
     answer(bench, bench.drain(), ErrorCode.NOT_ENOUGH_REPLICAS)
@@ -283,7 +283,7 @@ def test_after_the_last_retry_the_error_is_told() -> None:
     assert error.code == ErrorCode.NOT_ENOUGH_REPLICAS
 
 
-def test_what_will_not_pass_fails_at_once_and_what_follows_goes_on_in_another_epoch() -> None:
+def test_final_errors_fail_at_once_and_later_batches_use_a_new_epoch() -> None:
     bench = Bench()
     bench.established()
     refused = [bench.append(b"a"), bench.append(b"b")]
@@ -300,7 +300,7 @@ def test_what_will_not_pass_fails_at_once_and_what_follows_goes_on_in_another_ep
     assert outcome(following) == 50
 
 
-def test_what_follows_a_batch_that_is_refused_and_may_have_been_written_before_is_not_written_twice() -> None:
+def test_batches_after_a_refused_possibly_written_one_are_not_duplicated() -> None:
     bench = Bench()
     bench.established()
     refused = [bench.append(b"a"), bench.append(b"b")]
@@ -318,7 +318,7 @@ def test_what_follows_a_batch_that_is_refused_and_may_have_been_written_before_i
     assert outcome(following) == -1
 
 
-def test_the_records_that_a_broker_refuses_are_told_apart_from_those_that_were_with_them() -> None:
+def test_refused_records_are_distinguished_from_others_in_their_batch() -> None:
     bench = Bench(ProducerSettings())
     deliveries = [bench.append(value) for value in (b"a", b"b", b"c")]
     refused = [BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="it has no key")]
@@ -354,7 +354,7 @@ def test_an_answer_that_leaves_a_partition_out_is_no_answer() -> None:
     assert outcome(delivery) == 50
 
 
-def test_a_broker_that_cannot_be_told_is_not_told_again() -> None:
+def test_a_broker_that_cannot_be_notified_is_not_notified_again() -> None:
     bench = Bench()
     delivery = bench.append(b"a")
     bench.sender.finish(bench.drain(), UnsupportedByBroker("too old"), bench.now_s)
@@ -434,7 +434,7 @@ def test_a_batch_that_is_refused_for_an_earlier_one_when_its_time_is_over_has_ti
     assert numbers(bench.drain()) == [(1, 0)]
 
 
-def test_what_waits_for_longer_than_the_delivery_timeout_fails() -> None:
+def test_batches_waiting_past_the_delivery_timeout_fail() -> None:
     bench = Bench(leaders=(-1, 1))
     delivery = bench.append(b"a")
     bench.wait(DELIVERY_TIMEOUT_S)
@@ -443,7 +443,7 @@ def test_what_waits_for_longer_than_the_delivery_timeout_fails() -> None:
     assert "never sent" in str(error)
 
 
-def test_what_is_in_flight_fails_when_its_time_is_over_and_its_memory_is_kept_until_the_request_ends() -> None:
+def test_batches_in_flight_time_out_and_keep_their_memory_until_the_request_ends() -> None:
     bench = Bench()
     delivery = bench.append(b"a")
     attempt = bench.drain()
@@ -456,7 +456,7 @@ def test_what_is_in_flight_fails_when_its_time_is_over_and_its_memory_is_kept_un
     assert bench.accumulator.pool.free_bytes == bench.accumulator.pool.total_bytes
 
 
-def test_what_was_given_up_and_not_heard_of_again_is_not_followed_in_the_same_epoch() -> None:
+def test_no_batch_follows_an_abandoned_unresolved_one_in_the_same_epoch() -> None:
     bench = Bench()
     bench.established()
     bench.append(b"a")

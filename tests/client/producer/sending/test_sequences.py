@@ -71,7 +71,7 @@ def test_five_batches_of_a_partition_are_in_flight_at_most() -> None:
     assert sequences.may_send(P1)
 
 
-def test_nothing_new_is_sent_when_it_could_push_out_what_brokers_remember_of_the_oldest() -> None:
+def test_no_new_batch_may_push_the_oldest_out_of_the_brokers_memory() -> None:
     sequences = identified()
     established(sequences)
     oldest = batch()
@@ -89,7 +89,7 @@ def test_nothing_new_is_sent_when_it_could_push_out_what_brokers_remember_of_the
     assert sequences.may_send(P0)
 
 
-def test_what_is_sent_again_goes_alone() -> None:
+def test_retries_go_alone() -> None:
     sequences = identified()
     established(sequences)
     second = batch()
@@ -101,7 +101,7 @@ def test_what_is_sent_again_goes_alone() -> None:
     assert sequences.may_send(P0)
 
 
-def test_what_is_sent_again_keeps_its_number_and_goes_before_all_that_follows() -> None:
+def test_retries_keep_their_sequence_and_come_first() -> None:
     sequences = identified()
     established(sequences)
     second, third = batch(), batch()
@@ -117,7 +117,7 @@ def test_what_is_sent_again_keeps_its_number_and_goes_before_all_that_follows() 
     assert third.base_sequence == 20
 
 
-def test_what_was_refused_because_one_before_it_was_is_sent_again() -> None:
+def test_a_batch_refused_after_its_predecessor_is_retried() -> None:
     sequences = identified()
     established(sequences)
     second, third = batch(), batch()
@@ -128,7 +128,7 @@ def test_what_was_refused_because_one_before_it_was_is_sent_again() -> None:
     assert sequences.identity == ProducerIdentity(7, 0)
 
 
-def test_what_is_refused_as_out_of_order_though_it_is_the_next_is_numbered_anew_in_another_epoch() -> None:
+def test_the_next_batch_refused_as_out_of_order_is_renumbered_in_a_new_epoch() -> None:
     sequences = identified()
     established(sequences)
     second, third = batch(), batch()
@@ -180,7 +180,7 @@ def test_a_refused_one_that_may_be_written_waits_until_a_later_one_tells() -> No
     assert sequences.identity == ProducerIdentity(7, 0)
 
 
-def test_when_all_that_may_be_written_are_refused_none_is() -> None:
+def test_nothing_is_written_if_all_batches_are_refused() -> None:
     sequences = identified()
     established(sequences)
     first, *others = after_a_restart(sequences)
@@ -225,7 +225,7 @@ def test_a_batch_that_is_refused_for_good_leaves_no_gap_in_the_sequences_after_i
     assert (following.identity, following.base_sequence) == (ProducerIdentity(7, 1), 0)
 
 
-def test_what_was_given_up_and_was_written_after_all_costs_no_epoch() -> None:
+def test_an_abandoned_batch_that_was_written_costs_no_epoch() -> None:
     sequences = identified()
     established(sequences)
     given_up, following = batch(), batch()
@@ -238,7 +238,7 @@ def test_what_was_given_up_and_was_written_after_all_costs_no_epoch() -> None:
     assert sequences.may_send(P0)
 
 
-def test_what_was_given_up_and_may_not_have_been_written_costs_an_epoch() -> None:
+def test_an_abandoned_possibly_unwritten_batch_costs_an_epoch() -> None:
     sequences = identified()
     established(sequences)
     given_up = batch()
@@ -262,7 +262,7 @@ def test_an_answer_that_comes_after_its_batch_was_given_up_still_counts() -> Non
     assert sequences.may_send(P0)
 
 
-def test_what_follows_one_that_was_given_up_and_is_refused_shows_that_it_was_not_written() -> None:
+def test_a_refused_successor_shows_that_an_abandoned_batch_was_not_written() -> None:
     sequences = identified()
     established(sequences)
     given_up, following = batch(), batch()
@@ -358,7 +358,7 @@ def test_a_transaction_does_not_outlive_a_gap() -> None:
     assert (following.identity, following.base_sequence) == (ProducerIdentity(7, 1), 0)
 
 
-def test_a_transaction_whose_older_records_retention_has_deleted_goes_on_from_0() -> None:
+def test_a_transaction_continues_from_0_after_retention_deleted_its_records() -> None:
     sequences = identified(transactional=True)
     established(sequences)
     second = batch()
@@ -378,7 +378,7 @@ def test_a_transaction_whose_own_records_are_lost_is_not_continued() -> None:
     assert not sequences.may_retry(second, UNKNOWN_PRODUCER, 5)
 
 
-def test_the_next_transaction_begins_at_0_under_a_new_identity_and_goes_on_under_the_same() -> None:
+def test_sequences_restart_under_a_new_identity_and_continue_under_the_same() -> None:
     sequences = identified(transactional=True)
     established(sequences)
     second = batch()

@@ -63,7 +63,7 @@ def cases(*told: tuple[list[Callable[[], Waiting]], list[ErrorCode]]) -> list[tu
         ([add_partitions, txn_offset_commit], [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]),
     ),
 )
-def test_what_may_pass_is_asked_again(request_: Callable[[], Waiting], error: ErrorCode) -> None:
+def test_retriable_errors_are_retried(request_: Callable[[], Waiting], error: ErrorCode) -> None:
     scripted, operation = request_()
     first = scripted.ask()
     scripted.answer(first, error)
@@ -99,7 +99,7 @@ def test_what_may_pass_is_asked_again(request_: Callable[[], Waiting], error: Er
         ),
     ),
 )
-def test_what_an_abort_mends_can_be_aborted(request_: Callable[[], Waiting], error: ErrorCode) -> None:
+def test_abortable_errors_allow_an_abort(request_: Callable[[], Waiting], error: ErrorCode) -> None:
     scripted, operation = request_()
     scripted.refuse(error)
     assert scripted.machine.state is State.ABORTABLE_ERROR
@@ -113,7 +113,7 @@ def test_what_an_abort_mends_can_be_aborted(request_: Callable[[], Waiting], err
 @pytest.mark.parametrize(
     ("request_", "error"), cases((EVERY, [ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH]))
 )
-def test_a_fenced_producer_is_told_so(request_: Callable[[], Waiting], error: ErrorCode) -> None:
+def test_a_fenced_producer_raises_producer_fenced(request_: Callable[[], Waiting], error: ErrorCode) -> None:
     scripted, operation = request_()
     scripted.refuse(error)
     assert scripted.machine.state is State.FATAL_ERROR
@@ -134,7 +134,7 @@ def test_a_fenced_producer_is_told_so(request_: Callable[[], Waiting], error: Er
         ([init_producer_id, add_offsets, txn_offset_commit, end_txn], [ErrorCode.UNKNOWN_SERVER_ERROR]),
     ),
 )
-def test_what_no_abort_mends_ends_the_producer(request_: Callable[[], Waiting], error: ErrorCode) -> None:
+def test_fatal_errors_end_the_producer(request_: Callable[[], Waiting], error: ErrorCode) -> None:
     scripted, operation = request_()
     scripted.refuse(error)
     assert scripted.machine.state is State.FATAL_ERROR
@@ -166,7 +166,7 @@ def test_an_abort_that_is_refused_ends_the_producer(error: ErrorCode) -> None:
         (txn_offset_commit, ErrorCode.GROUP_AUTHORIZATION_FAILED, State.ABORTABLE_ERROR),
     ],
 )
-def test_a_coordinator_that_cannot_be_found_means_what_its_answer_would(
+def test_a_failed_coordinator_look_up_counts_like_its_response(
     request_: Callable[[], Waiting], error: ErrorCode, state: State
 ) -> None:
     scripted, operation = request_()

@@ -39,9 +39,7 @@ def test_offsets_are_numbers_or_with_metadata_and_partitions_may_be_plain_tuples
         ({P0: 5}, GroupMetadata(None), r"expected consumer\.group_metadata\(\)"),  # type: ignore[arg-type]
     ],
 )
-def test_offsets_that_no_request_can_carry_are_refused_and_the_producer_goes_on(
-    offsets: Any, group: Any, told: str
-) -> None:
+def test_unencodable_offsets_are_refused_and_the_producer_continues(offsets: Any, group: Any, told: str) -> None:
     async def scene(stage: Stage) -> None:
         producer = await stage.producer("id")
         async with producer.transaction():
@@ -64,7 +62,7 @@ def test_a_timeout_that_brokers_do_not_allow_is_named_with_theirs() -> None:
     play(scene)
 
 
-def test_what_is_no_prepared_state_does_not_abort_the_transaction_that_is_prepared() -> None:
+def test_an_invalid_prepared_state_does_not_abort_the_prepared_transaction() -> None:
     async def scene(stage: Stage) -> None:
         producer = await stage.producer("id", transaction_two_phase_commit_enable=True)
         await producer.begin_transaction()

@@ -256,7 +256,7 @@ def test_brokers_of_kafka_2_8_are_spoken_to_in_their_versions() -> None:
     play(scene, version_2=False)
 
 
-def test_a_search_that_is_refused_tells_who_waits() -> None:
+def test_a_refused_look_up_fails_its_waiters() -> None:
     async def scene(world: World, brokers: list[ScriptedBroker], coordinators: Coordinators) -> None:
         coordinators.errors = [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
         async with driven(world, brokers) as producer:
@@ -267,7 +267,7 @@ def test_a_search_that_is_refused_tells_who_waits() -> None:
     play(scene)
 
 
-def test_the_sender_is_told_of_each_answer() -> None:
+def test_the_sender_is_notified_of_each_response() -> None:
     async def scene(world: World, brokers: list[ScriptedBroker], coordinators: Coordinators) -> None:
         async with driven(world, brokers) as producer:
             await producer.done(producer.machine.initialize())

@@ -81,7 +81,7 @@ def test_a_fenced_batch_ends_the_producer() -> None:
     assert scripted.next_ask() is None
 
 
-def test_a_batch_with_an_old_epoch_lets_the_abort_find_out_who_has_the_new_one() -> None:
+def test_a_batch_with_an_old_epoch_leaves_it_to_the_abort_to_find_the_new_owner() -> None:
     scripted = Scripted().written()
     scripted.machine.batch_failed(BrokerError(ErrorCode.INVALID_PRODUCER_EPOCH))
     assert scripted.machine.state is State.ABORTABLE_ERROR
@@ -131,7 +131,7 @@ def test_an_epoch_that_is_refused_may_be_asked_for_by_another_abort() -> None:
     assert scripted.asked == ["InitProducerId"]
 
 
-def test_who_waits_is_told_when_the_producer_is_closed() -> None:
+def test_waiters_get_an_error_when_the_producer_is_closed() -> None:
     scripted = Scripted().written()
     offsets = scripted.machine.send_offsets(OFFSETS, GROUP)
     commit = scripted.machine.commit()
@@ -160,7 +160,7 @@ def states_and_calls() -> list[tuple[State, str, str]]:
 
 
 @pytest.mark.parametrize(("state", "call", "advice"), states_and_calls())
-def test_a_call_at_the_wrong_time_says_what_to_do(state: State, call: str, advice: str) -> None:
+def test_a_call_in_the_wrong_state_gives_advice(state: State, call: str, advice: str) -> None:
     scripted = Scripted(two_phases=True)
     if state is not State.UNINITIALIZED:
         scripted.ready()
@@ -172,7 +172,7 @@ def test_a_call_at_the_wrong_time_says_what_to_do(state: State, call: str, advic
     assert scripted.machine.state is state
 
 
-def test_a_call_that_ran_out_of_time_goes_on_when_it_is_made_again() -> None:
+def test_a_timed_out_call_resumes_when_it_is_repeated() -> None:
     scripted = Scripted().written()
     operation = scripted.machine.commit()
     assert scripted.machine.commit() is operation
@@ -191,7 +191,7 @@ def test_no_other_call_is_made_while_the_outcome_of_one_is_unknown() -> None:
         scripted.machine.begin()
 
 
-def test_a_call_whose_failure_nobody_has_seen_does_not_keep_an_abort_back() -> None:
+def test_an_unseen_failure_does_not_block_an_abort() -> None:
     scripted = Scripted().written()
     scripted.machine.commit()
     scripted.machine.batch_failed(TimedOut("too late"))

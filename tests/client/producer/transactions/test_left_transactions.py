@@ -25,7 +25,7 @@ async def end(stage: Stage, *left: LeftTransaction, commit: bool = True) -> list
 
 
 @BOTH
-async def test_what_is_left_is_committed_by_another(stage: Stage) -> None:
+async def test_a_left_transaction_is_committed_by_another_process(stage: Stage) -> None:
     producer = await stage.producer("id")
     left = await leave(producer, b"x")
     await producer.close()
@@ -43,7 +43,7 @@ async def test_ending_it_again_is_no_error(stage: Stage) -> None:
 
 
 @BOTH
-async def test_what_was_aborted_cannot_be_committed(stage: Stage) -> None:
+async def test_an_aborted_transaction_cannot_be_committed(stage: Stage) -> None:
     producer = await stage.producer("id")
     left = await leave(producer, b"x")
     assert await end(stage, left, commit=False) == [None]
@@ -52,7 +52,7 @@ async def test_what_was_aborted_cannot_be_committed(stage: Stage) -> None:
 
 
 @BOTH
-async def test_what_was_committed_cannot_be_aborted(stage: Stage) -> None:
+async def test_a_committed_transaction_cannot_be_aborted(stage: Stage) -> None:
     producer = await stage.producer("id")
     left = await leave(producer, b"x")
     assert await end(stage, left) == [None]
@@ -60,7 +60,7 @@ async def test_what_was_committed_cannot_be_aborted(stage: Stage) -> None:
 
 
 @BOTH
-async def test_who_takes_the_id_over_aborts_what_was_left(stage: Stage) -> None:
+async def test_taking_over_an_id_aborts_a_left_transaction(stage: Stage) -> None:
     left = await leave(await stage.producer("id"), b"x")
     await stage.producer("id")
     assert await end(stage, left, commit=False) == [None]
@@ -88,7 +88,7 @@ async def test_without_records_there_is_nothing_to_end(stage: Stage) -> None:
 
 
 @on_stage(2)
-async def test_what_is_spoiled_cannot_be_left(stage: Stage) -> None:
+async def test_a_spoiled_transaction_cannot_be_left(stage: Stage) -> None:
     producer = await stage.producer("id", transaction_timeout_ms=1_000)
     await producer.begin_transaction()
     await write(producer, b"x")

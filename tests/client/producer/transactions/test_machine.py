@@ -144,7 +144,7 @@ def test_a_transaction_without_contents_asks_for_nothing(version: int, commit: b
 
 
 @BOTH
-def test_an_abort_ends_it_and_drops_what_was_not_sent(version: int) -> None:
+def test_an_abort_drops_unsent_batches(version: int) -> None:
     scripted = Scripted(version=version).written()
     operation = scripted.machine.abort()
     assert isinstance(scripted.machine.drop_unsent, TransactionAborted)
@@ -156,7 +156,7 @@ def test_an_abort_ends_it_and_drops_what_was_not_sent(version: int) -> None:
     assert scripted.machine.drop_unsent is None
 
 
-def test_partitions_that_nobody_was_asked_to_add_are_forgotten_by_an_abort() -> None:
+def test_an_abort_forgets_partitions_whose_addition_was_not_requested() -> None:
     scripted = Scripted(version=1).begun()
     scripted.asked.clear()
     scripted.machine.add_partition(P0)
@@ -218,7 +218,7 @@ def test_version_1_adds_a_group_once_and_then_commits_its_offsets() -> None:
     assert scripted.asked == ["AddOffsetsToTxn", "TxnOffsetCommit", "TxnOffsetCommit"]
 
 
-def test_offsets_are_committed_by_the_groups_coordinator_with_who_the_member_is() -> None:
+def test_offset_commits_go_to_the_groups_coordinator_with_the_members_identity() -> None:
     scripted = Scripted(version=2).begun()
     operation = scripted.machine.send_offsets(OFFSETS, GROUP)
     ask = scripted.ask()

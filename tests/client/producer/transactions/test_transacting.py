@@ -47,7 +47,7 @@ async def test_nothing_is_read_before_the_commit(stage: Stage) -> None:
 
 
 @BOTH
-async def test_a_commit_sends_what_lingers(stage: Stage) -> None:
+async def test_a_commit_sends_lingering_batches(stage: Stage) -> None:
     producer = await stage.producer("id", linger_ms=10_000)
     await producer.begin_transaction()
     deliveries = [await producer.send(TOPIC, b"x", partition=partition) for partition in range(PARTITIONS)]
@@ -57,7 +57,7 @@ async def test_a_commit_sends_what_lingers(stage: Stage) -> None:
 
 
 @BOTH
-async def test_an_abort_drops_what_lingers(stage: Stage) -> None:
+async def test_an_abort_drops_lingering_batches(stage: Stage) -> None:
     producer = await stage.producer("id", linger_ms=10_000)
     await producer.begin_transaction()
     delivery = await producer.send(TOPIC, b"x", partition=0)
@@ -148,7 +148,7 @@ async def test_a_zombie_is_fenced_and_leaves_nothing_behind(stage: Stage) -> Non
 
 
 @BOTH
-async def test_a_zombie_that_goes_on_writing_is_fenced(stage: Stage) -> None:
+async def test_a_zombie_that_keeps_writing_is_fenced(stage: Stage) -> None:
     zombie = await stage.writer(b"of the zombie")
     await stage.producer("id")
     delivery = await zombie.send(TOPIC, b"late", partition=0)
@@ -205,7 +205,7 @@ async def test_the_offsets_of_a_member_count_while_it_is_one(stage: Stage, proto
 
 
 @BOTH
-async def test_a_closed_producer_aborts_what_is_open(stage: Stage) -> None:
+async def test_closing_a_producer_aborts_its_open_transaction(stage: Stage) -> None:
     producer = await stage.writer()
     await producer.close()
     successor = await stage.producer("other")
@@ -249,7 +249,7 @@ async def test_a_commit_that_ran_out_of_time_is_taken_up_by_the_next_call(stage:
 
 
 @BOTH
-async def test_with_a_transaction_whose_commit_ran_out_of_time_that_is_told_and_it_goes_on(stage: Stage) -> None:
+async def test_a_transaction_block_whose_commit_times_out_raises_and_the_commit_continues(stage: Stage) -> None:
     producer = await stage.producer("id", max_block_ms=1_000)
 
     async def work() -> None:
@@ -305,7 +305,7 @@ async def test_after_a_commit_whose_task_is_cancelled_the_next_transaction_begin
 
 
 @BOTH
-async def test_a_commit_whose_task_is_cancelled_still_tells_what_became_of_it_to_who_calls_it_again(
+async def test_a_repeated_commit_returns_the_outcome_of_a_cancelled_one(
     stage: Stage,
 ) -> None:
     producer = await stage.producer("id", max_block_ms=600_000)
@@ -331,7 +331,7 @@ async def test_a_commit_whose_task_is_cancelled_and_that_fails_is_aborted_before
 
 
 @BOTH
-async def test_a_node_that_comes_back_goes_on_with_the_transaction(stage: Stage) -> None:
+async def test_a_returning_node_continues_the_transaction(stage: Stage) -> None:
     producer = await stage.producer("id")
     await transact(producer, b"before")
     await producer.begin_transaction()
@@ -393,7 +393,7 @@ async def test_a_prepared_transaction_outlives_its_producer_and_the_node(stage: 
 
 
 @on_stage(2)
-async def test_a_successor_that_keeps_nothing_aborts_what_was_prepared(stage: Stage) -> None:
+async def test_a_successor_without_keep_prepared_aborts_the_prepared_transaction(stage: Stage) -> None:
     producer = await stage.writer(transaction_two_phase_commit_enable=True)
     await producer.prepare_transaction()
     successor = await stage.producer("id", transaction_two_phase_commit_enable=True)

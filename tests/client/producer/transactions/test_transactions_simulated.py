@@ -227,7 +227,7 @@ class PreparingApplication(Application):
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("seed", range(6))
-def test_what_an_application_decides_becomes_of_what_it_prepared(seed: int, version: int) -> None:
+def test_a_prepared_transaction_ends_as_the_application_decides(seed: int, version: int) -> None:
     async def scene(stage: Stage) -> None:
         source = stage.world.random("applications")
         applications = [PreparingApplication(stage, name, Random(source.random())) for name in ("first", "second")]

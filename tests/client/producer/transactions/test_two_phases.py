@@ -63,7 +63,7 @@ def test_it_is_committed_by_its_own_name_and_aborted_by_another(is_its_own: bool
 
 
 @pytest.mark.parametrize("is_its_own", [True, False])
-def test_the_next_producer_completes_what_was_prepared(is_its_own: bool) -> None:
+def test_the_next_producer_completes_the_prepared_transaction(is_its_own: bool) -> None:
     scripted = Scripted(two_phases=True)
     ongoing = PreparedTxnState(PRODUCER_ID, 8)
     prepared_before(scripted, ongoing)
@@ -77,7 +77,7 @@ def test_the_next_producer_completes_what_was_prepared(is_its_own: bool) -> None
     operation.take()
 
 
-def test_where_nothing_was_left_prepared_there_is_nothing_to_complete() -> None:
+def test_without_a_prepared_transaction_there_is_nothing_to_complete() -> None:
     scripted = Scripted(two_phases=True)
     prepared_before(scripted, PreparedTxnState())
     assert scripted.machine.state is State.READY
@@ -118,7 +118,7 @@ def test_no_two_prepared_transactions_have_the_same_name(version: int, has_conte
 
 
 @pytest.mark.parametrize("text", ["12", "a:b", "1:", ":1", "1:2:3", "-1:0"])
-def test_what_is_no_state_of_a_prepared_transaction_is_refused(text: str) -> None:
+def test_invalid_states_of_prepared_transactions_are_refused(text: str) -> None:
     with pytest.raises(BadSetting, match="producer id:epoch"):
         PreparedTxnState.parse(text)
 

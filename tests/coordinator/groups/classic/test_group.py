@@ -44,7 +44,7 @@ def test_the_protocol_with_most_votes_of_those_that_all_know_is_chosen() -> None
     assert group.protocol_name == "sticky"
 
 
-def test_what_one_member_does_not_know_gets_no_vote() -> None:
+def test_protocols_unknown_to_one_member_get_no_vote() -> None:
     group = _group(_member("a", "range", "sticky"), _member("b", "sticky", "range"), _member("c", "range"))
     assert group.protocol_name == "range"
 
@@ -66,7 +66,7 @@ def test_an_empty_group_takes_whatever_has_a_type_and_a_protocol() -> None:
     assert not group.supports("connect", [])
 
 
-def test_a_member_who_goes_takes_its_protocols_along() -> None:
+def test_a_leaving_member_removes_its_protocols() -> None:
     group = _group(_member("a", "range", "sticky"), _member("b", "range"))
     group.remove("b")
     assert group.supports("consumer", [("sticky", b"")])
@@ -82,7 +82,7 @@ def test_the_first_member_leads_and_the_eldest_of_the_others_after_it() -> None:
     assert group.leader_id == "b"
 
 
-def test_a_static_member_who_takes_its_own_place_leads_as_before() -> None:
+def test_a_returning_static_leader_still_leads() -> None:
     old = _member("old", instance_id="one")
     group = _group(old, _member("b"))
     group.replace(old, _member("new", instance_id="one"))
@@ -99,7 +99,7 @@ def test_a_static_member_who_takes_its_own_place_leads_as_before() -> None:
         ("nobody", "one", ErrorCode.FENCED_INSTANCE_ID),
     ],
 )
-def test_who_is_not_the_member_it_says_is_refused(member_id: str, instance_id: str | None, error: ErrorCode) -> None:
+def test_a_replaced_member_is_refused(member_id: str, instance_id: str | None, error: ErrorCode) -> None:
     group = _group(_member("s", instance_id="one"), _member("d"))
     with pytest.raises(Refusal) as refused:
         group.checked_member(member_id, instance_id)
@@ -133,7 +133,7 @@ def test_anyone_commits_in_a_group_without_members_unless_it_says_to_be_one() ->
     assert _commit_error(group, "a", 1) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_member_who_does_not_know_its_assignment_yet_commits_only_in_a_transaction() -> None:
+def test_a_member_without_its_assignment_commits_only_in_a_transaction() -> None:
     group = _group(_member("a"), state=ClassicState.COMPLETING_REBALANCE)
     assert _commit_error(group, "a", 1) == ErrorCode.REBALANCE_IN_PROGRESS
     assert _commit_error(group, "a", 1, transactional=True) == ErrorCode.NONE
@@ -157,7 +157,7 @@ def test_offsets_are_deleted_under_consumers_and_not_under_others() -> None:
     assert refused.value.error == ErrorCode.NON_EMPTY_GROUP
 
 
-def test_what_consumers_subscribe_to_is_read_from_any_version_of_their_metadata() -> None:
+def test_subscriptions_are_decoded_from_any_version_of_the_metadata() -> None:
     group = _group(
         _member("a", metadata=_subscription("orders", version=0)),
         _member("b", metadata=_subscription("bills", version=3)),

@@ -18,7 +18,7 @@ _FULL = Refusal(ErrorCode.NOT_ENOUGH_REPLICAS, "too few replicas are in sync")
 # Where the log refuses
 
 
-def test_an_assignment_that_cannot_be_written_is_nobodys_and_all_join_again() -> None:
+def test_a_failed_assignment_makes_all_members_rejoin() -> None:
     async def test(stage: Stage) -> None:
         (a, first), (b, _) = stage.join_first(), stage.join_first()
         await stage.wait(7)
@@ -36,7 +36,7 @@ def test_an_assignment_that_cannot_be_written_is_nobodys_and_all_join_again() ->
     play(test)
 
 
-def test_after_an_assignment_that_cannot_be_written_those_who_do_not_join_again_are_out_in_time() -> None:
+def test_after_a_failed_assignment_members_that_do_not_rejoin_are_removed() -> None:
     async def test(stage: Stage) -> None:
         (a, _), (b, _) = stage.join_first(), stage.join_first()
         await stage.wait(7)
@@ -76,7 +76,7 @@ def test_a_group_that_cannot_be_written_is_not_there(version: int) -> None:
     play(test)
 
 
-def test_who_leaves_a_group_whose_log_refuses_has_left() -> None:
+def test_leaving_succeeds_even_if_the_log_refuses() -> None:
     async def test(stage: Stage) -> None:
         ids = await stage.stable()
         stage.log.refusal = _FULL
@@ -88,7 +88,7 @@ def test_who_leaves_a_group_whose_log_refuses_has_left() -> None:
     play(test)
 
 
-def test_a_session_whose_end_could_not_be_written_does_not_end_again_for_those_who_came_since() -> None:
+def test_a_session_end_that_could_not_be_written_does_not_affect_later_members() -> None:
     async def test(stage: Stage) -> None:
         await stage.stable("one")
         stage.log.refusal = _FULL
@@ -253,7 +253,7 @@ def test_a_static_member_that_takes_a_place_has_to_sync_as_its_predecessor_had()
     play(test)
 
 
-def test_a_new_member_that_nobody_has_answered_for_long_is_out() -> None:
+def test_a_new_member_without_a_response_is_removed_after_a_while() -> None:
     async def test(stage: Stage) -> None:
         ids = await stage.stable(rebalance_ms=1_000_000)
         joining = stage.join(version=3, rebalance_ms=1_000_000)

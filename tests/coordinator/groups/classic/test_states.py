@@ -34,6 +34,6 @@ def test_a_group_rebalances_from_every_state_but_the_rebalance_itself() -> None:
     assert can == {ClassicState.EMPTY, ClassicState.COMPLETING_REBALANCE, ClassicState.STABLE}
 
 
-def test_what_the_table_does_not_have_does_not_happen() -> None:
+def test_transitions_missing_in_the_table_are_impossible() -> None:
     with pytest.raises(KeyError):
         ClassicGroup("g", 0).move(Event.ASSIGNED, 0)

@@ -39,7 +39,7 @@ def test_a_regular_expression_does_not_wait_for_a_clock_that_was_put_back() -> N
     play(test)
 
 
-def test_a_group_hears_of_what_its_topics_became_while_there_was_none() -> None:
+def test_a_loaded_group_notices_earlier_topic_changes() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 1)
         stage.join("a", "orders")

@@ -77,7 +77,7 @@ def _refused(error: ErrorCode, match: str | None = None) -> Any:
 # To a consumer group
 
 
-def test_a_classic_group_becomes_a_consumer_group_in_which_its_members_have_what_they_had() -> None:
+def test_members_keep_their_partitions_when_a_classic_group_is_upgraded() -> None:
     async def test(stage: Stage) -> None:
         member_id = await _classic_group(stage)
         stage.join("b", "orders")
@@ -88,7 +88,7 @@ def test_a_classic_group_becomes_a_consumer_group_in_which_its_members_have_what
     play(test, **_AT_ONCE)
 
 
-def test_what_a_member_is_to_give_up_and_has_not_is_its_own_in_the_consumer_group() -> None:
+def test_partitions_not_yet_revoked_still_belong_to_the_member_after_an_upgrade() -> None:
     """Cooperative members give up first; then, in the next generation, others get it."""
 
     async def test(stage: Stage) -> None:
@@ -107,7 +107,7 @@ def test_what_a_member_is_to_give_up_and_has_not_is_its_own_in_the_consumer_grou
     play(test, **_AT_ONCE)
 
 
-def test_of_members_who_claim_the_same_the_one_of_the_later_generation_has_it() -> None:
+def test_the_later_generation_wins_conflicting_claims() -> None:
     async def test(stage: Stage) -> None:
         first_id = await _classic_group(stage)
         waiting = _join(stage, says=_bytes("subscription(orders, owned={orders: [0, 1]}, generation=0)"))
@@ -123,7 +123,7 @@ def test_of_members_who_claim_the_same_the_one_of_the_later_generation_has_it() 
     play(test, **_AT_ONCE)
 
 
-def test_what_is_assigned_to_another_is_not_its_former_owners() -> None:
+def test_reassigned_partitions_no_longer_belong_to_the_former_owner() -> None:
     async def test(stage: Stage) -> None:
         first_id = await _classic_group(stage)
         waiting = _join(stage, says=_bytes("subscription(orders, owned={orders: [0, 1]}, generation=0)"))
@@ -198,7 +198,7 @@ def test_an_upgrade_that_cannot_be_written_leaves_everyone_waiting_as_before() -
 # Classic members
 
 
-def test_a_classic_member_joins_at_once_and_hears_what_it_has_when_it_syncs() -> None:
+def test_a_classic_member_joins_at_once_and_gets_its_assignment_by_sync() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 2)
         stage.join("a", "orders")
@@ -255,7 +255,7 @@ def test_a_classic_member_has_the_session_that_it_asked_for() -> None:
     play(test, **_AT_ONCE)
 
 
-def test_a_classic_member_that_was_put_out_does_not_come_back_with_what_it_had() -> None:
+def test_a_removed_classic_member_does_not_return_with_its_partitions() -> None:
     """Others may have had it since then, and committed: it has to begin where they left off."""
 
     async def test(stage: Stage) -> None:
@@ -281,7 +281,7 @@ def test_a_subscription_that_cannot_be_read_is_refused() -> None:
     play(test)
 
 
-def test_members_of_the_other_protocol_are_told_that_they_are_none() -> None:
+def test_members_of_the_other_protocol_are_unknown() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 2)
         stage.join("a", "orders")
@@ -314,7 +314,7 @@ def test_without_members_of_the_consumer_protocol_a_group_is_classic_again_and_r
     play(test, **_AT_ONCE)
 
 
-def test_whoever_is_heard_first_after_a_group_turned_finds_it_rebalancing() -> None:
+def test_a_downgraded_group_rebalances_at_the_first_heartbeat() -> None:
     async def test(stage: Stage) -> None:
         member_id = await _classic_group(stage)
         stage.join("b", "orders")
@@ -326,7 +326,7 @@ def test_whoever_is_heard_first_after_a_group_turned_finds_it_rebalancing() -> N
     play(test, **_AT_ONCE)
 
 
-def test_who_loads_a_group_that_turned_and_has_not_rebalanced_rebalances_it() -> None:
+def test_loading_a_converted_group_rebalances_it() -> None:
     async def test(stage: Stage) -> None:
         member_id = await _classic_group(stage)
         stage.join("b", "orders")
@@ -362,7 +362,7 @@ def test_it_is_classic_again_also_when_the_last_one_is_not_heard_of_any_more() -
     play(test, **_AT_ONCE)
 
 
-def test_a_group_all_of_whose_members_leave_stays_what_it_is() -> None:
+def test_a_group_keeps_its_type_when_all_members_leave() -> None:
     async def test(stage: Stage) -> None:
         member_id = await _classic_group(stage)
         stage.join("b", "orders")
@@ -383,7 +383,7 @@ def test_the_policy_may_keep_consumer_groups() -> None:
     play(test, group_consumer_migration_policy="upgrade", **_AT_ONCE)
 
 
-def test_a_group_that_turned_is_loaded_as_what_it_is() -> None:
+def test_a_converted_group_is_loaded_with_its_new_type() -> None:
     async def test(stage: Stage) -> None:
         member_id = await _classic_group(stage)
         stage.join("b", "orders")
@@ -401,7 +401,7 @@ def test_a_group_that_turned_is_loaded_as_what_it_is() -> None:
     play(test, **_AT_ONCE)
 
 
-def test_who_is_out_has_no_timers() -> None:
+def test_removed_members_have_no_timers() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 2)
         before = len(stage.state.timers)

@@ -52,7 +52,7 @@ def test_a_heartbeat_without_news_writes_nothing_and_tells_no_assignment() -> No
     play(test)
 
 
-def test_a_member_that_says_everything_is_told_everything() -> None:
+def test_a_complete_heartbeat_gets_a_complete_response() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 2)
         stage.join("a", "orders")
@@ -78,7 +78,7 @@ def test_a_session_lasts_from_heartbeat_to_heartbeat() -> None:
     play(test)
 
 
-def test_who_was_told_a_higher_epoch_and_did_not_hear_it_may_be_one_behind() -> None:
+def test_a_member_may_be_one_epoch_behind_after_a_lost_response() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 2)
         stage.join("a", "orders")
@@ -128,7 +128,7 @@ def test_a_partition_is_given_only_after_its_owner_has_given_it_up() -> None:
     play(test)
 
 
-def test_a_member_stays_in_its_epoch_until_it_has_given_up_what_it_has_to() -> None:
+def test_a_member_stays_in_its_epoch_until_it_has_revoked_partitions() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 2)
         stage.join("a", "orders")
@@ -140,7 +140,7 @@ def test_a_member_stays_in_its_epoch_until_it_has_given_up_what_it_has_to() -> N
     play(test)
 
 
-def test_what_a_leaver_had_is_free_at_once() -> None:
+def test_partitions_of_a_leaving_member_are_free_at_once() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 2)
         stage.join("a", "orders")
@@ -165,7 +165,7 @@ def test_a_topic_that_a_member_is_not_subscribed_to_any_more_it_gives_up_before_
     play(test, group_consumer_assignment_interval_ms="1000")
 
 
-def test_a_member_in_a_state_of_a_later_release_has_to_begin_anew() -> None:
+def test_a_member_in_an_unknown_state_starts_over() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 1)
         stage.join("a", "orders")
@@ -197,7 +197,7 @@ def test_assignments_are_an_interval_apart() -> None:
     play(test, group_consumer_assignment_interval_ms="1000")
 
 
-def test_who_comes_without_a_subscription_when_an_assignment_is_due_is_assigned_nothing() -> None:
+def test_a_member_without_a_subscription_is_assigned_nothing() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 4)
         stage.join("a", "orders")
@@ -222,7 +222,7 @@ def test_a_group_without_a_vote_has_the_first_assignor_of_the_broker() -> None:
     play(test, group_consumer_assignors="org.apache.kafka.coordinator.group.assignor.RangeAssignor,uniform")
 
 
-def test_a_change_of_a_topic_that_nobody_reads_is_no_news() -> None:
+def test_changes_of_unsubscribed_topics_are_ignored() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 1)
         stage.join("a", "orders")
@@ -275,7 +275,7 @@ def _map(values: dict[Any, Any], hash_of: Any) -> PersistentMap[Any, Any]:
     return finished
 
 
-def test_topics_that_came_while_nobody_looked_are_found_by_regular_expressions() -> None:
+def test_topics_created_between_heartbeats_are_matched_by_regular_expressions() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 1)
         stage.join("a", subscribed_topic_regex="o.*")
@@ -326,7 +326,7 @@ def test_a_member_with_epochs_has_to_commit_with_a_version_that_knows_them() -> 
     _check_commit(group, 5, version=3, transactional=True)
 
 
-def test_who_is_no_member_commits_only_to_a_group_without_members() -> None:
+def test_non_members_commit_only_to_groups_without_members() -> None:
     group = _group(Member("a", epoch=5))
     with _refused(ErrorCode.UNKNOWN_MEMBER_ID):
         group.check_offset_commit("", None, -1, transactional=False, version=9)
@@ -357,7 +357,7 @@ def _old_assignment(epoch: int, member_id: str = "a") -> CoordinatorRecord:
     )
 
 
-def test_what_kafka_wrote_of_topics_before_there_was_a_hash_is_taken_back() -> None:
+def test_old_topic_metadata_records_of_kafka_are_removed() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 1)
         stage.join("a", "orders")
@@ -371,7 +371,7 @@ def test_what_kafka_wrote_of_topics_before_there_was_a_hash_is_taken_back() -> N
     play(test)
 
 
-def test_tombstones_of_what_is_not_there_are_let_pass() -> None:
+def test_tombstones_of_missing_entries_are_accepted() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 1)
         stage.join("a", "orders")
@@ -382,7 +382,7 @@ def test_tombstones_of_what_is_not_there_are_let_pass() -> None:
     play(test)
 
 
-def test_a_group_that_is_loaded_takes_part_in_what_happens_to_its_topics() -> None:
+def test_a_loaded_group_follows_changes_of_its_topics() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 1)
         stage.join("a", "orders")

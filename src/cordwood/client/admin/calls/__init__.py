@@ -1,1 +1,1 @@
-"""The methods of `Admin`, by what they are about."""
+"""The methods of `Admin`, by topic."""

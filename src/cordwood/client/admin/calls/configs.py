@@ -20,7 +20,7 @@ class ConfigCalls(Connected):
         *,
         documentation: bool = False,
     ) -> dict[ConfigResource, list[ConfigEntry]]:
-        """Entries of each resource, sorted: all, or those of `names`."""
+        """Returns the entries of each resource, sorted: all, or those in `names`."""
         chosen = values_of(resources, ConfigResource, "resources")
         keys = None if names is None else names_of(names, "names")
         client = await self._connected()
@@ -29,7 +29,7 @@ class ConfigCalls(Connected):
     async def incremental_alter_configs(
         self, changes: Mapping[ConfigResource, Collection[ConfigChange]], *, validate_only: bool = False
     ) -> None:
-        """Changes single entries; all of a resource's changes or none."""
+        """Changes single entries; either all of a resource's changes are made, or none."""
         checked = {
             resource: values_of(each, ConfigChange, f"changes of {resource}")
             for resource, each in _by_resource(changes, "changes").items()
@@ -40,7 +40,7 @@ class ConfigCalls(Connected):
     async def alter_configs(
         self, replacements: Mapping[ConfigResource, Mapping[str, ConfigValue | None]], *, validate_only: bool = False
     ) -> None:
-        """Puts these in the place of all that was set: what is not named goes back to its default."""
+        """Replaces all settings of each resource: settings that are not given return to their defaults."""
         checked = {
             resource: by_name(each, f"the configuration of {resource}", "values")
             for resource, each in _by_resource(replacements, "replacements").items()
@@ -49,7 +49,7 @@ class ConfigCalls(Connected):
         values(await configs.alter_configs(client, checked, validate_only=validate_only))
 
     async def list_config_resources(self, types: Collection[ConfigResourceType] = ()) -> list[ConfigResource]:
-        """The resources that have a configuration, of these types or of all (Kafka 4.1+; before, client metrics
+        """Returns the resources that have a configuration, of these types or of all (Kafka 4.1+; before, client metrics
         only)."""
         chosen = values_of(types, ConfigResourceType, "types")
         return await configs.list_config_resources(await self._connected(), chosen)

@@ -23,7 +23,7 @@ class Connected:
         self._closed = False
 
     async def start(self) -> None:
-        """Connects, which the first call would do otherwise. Raises `CannotReachCluster` when no address answers."""
+        """Connects; otherwise the first call does. Raises `CannotReachCluster` if no bootstrap address answers."""
         await self._connected()
 
     async def close(self) -> None:

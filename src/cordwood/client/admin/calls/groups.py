@@ -1,4 +1,4 @@
-"""Groups of consumers, and what they have committed."""
+"""Consumer groups and their committed offsets."""
 
 from collections.abc import Collection, Mapping
 
@@ -13,19 +13,19 @@ from cordwood.client.offset_types import OffsetAndMetadata
 
 class GroupCalls(Connected):
     async def list_groups(self, *, states: Collection[str] = (), types: Collection[str] = ()) -> list[GroupListing]:
-        """All groups of all kinds, by id; only those of a state or type, if some are given."""
+        """Returns all groups by id, of every kind; filtered by state and type, if given."""
         chosen_states, kinds = choices_of(states, STATES, "states"), choices_of(types, KINDS, "types")
         return await groups.list_groups(await self._connected(), states=chosen_states, kinds=kinds)
 
     async def list_consumer_groups(
         self, *, states: Collection[str] = (), types: Collection[str] = ()
     ) -> list[GroupListing]:
-        """Those of `list_groups` that consumers make up, or that only have offsets."""
+        """Returns the groups that consist of consumers, or that only have offsets."""
         listed = await self.list_groups(states=states, types=types)
         return [group for group in listed if group.protocol_type in (CONSUMER, "")]
 
     async def describe_consumer_groups(self, group_ids: Collection[str]) -> dict[str, GroupDescription]:
-        """Groups of the classic and of the consumer protocol, with their members and what these are assigned."""
+        """Returns groups of the classic and the consumer protocol, with their members and assignments."""
         return values(await groups.describe_groups(await self._connected(), names_of(group_ids, "groups")))
 
     async def delete_consumer_groups(self, group_ids: Collection[str]) -> None:
@@ -40,7 +40,7 @@ class GroupCalls(Connected):
         member_ids: Collection[str] = (),
         reason: str | None = None,
     ) -> None:
-        """Takes members out of a group: static ones by instance id, others by member id; all if none is named."""
+        """Removes members from a group: static ones by instance id, others by member id; all if none is named."""
         name_of(group_id, "group_id")
         instance_ids, member_ids = names_of(instance_ids, "instance_ids"), names_of(member_ids, "member_ids")
         client = await self._connected()
@@ -59,7 +59,7 @@ class GroupCalls(Connected):
     async def list_consumer_group_offsets(
         self, group_ids: Collection[str], *, require_stable: bool = False
     ) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
-        """All that each group has committed; with `require_stable`, once no transaction is committing more."""
+        """Returns all committed offsets of each group; with `require_stable`, waits for pending transactions."""
         chosen = names_of(group_ids, "groups")
         client = await self._connected()
         return values(await offsets.list_group_offsets(client, chosen, require_stable=require_stable))
@@ -67,11 +67,11 @@ class GroupCalls(Connected):
     async def alter_consumer_group_offsets(
         self, group_id: str, committed: Mapping[TopicPartition, CommittedOffset]
     ) -> None:
-        """Commits for a group without members, which need not exist before; a number is an offset, too."""
+        """Commits offsets for a group without members, which need not exist yet; a plain number is an offset, too."""
         name_of(group_id, "group_id")
         values(await offsets.alter_group_offsets(await self._connected(), group_id, offsets_of(committed)))
 
     async def delete_consumer_group_offsets(self, group_id: str, partitions: Collection[TopicPartition]) -> None:
-        """Deletes what a group has committed for partitions of topics that its members do not read."""
+        """Deletes a group's committed offsets of topics that its members do not read."""
         name_of(group_id, "group_id")
         values(await offsets.delete_group_offsets(await self._connected(), group_id, partitions_of(partitions)))

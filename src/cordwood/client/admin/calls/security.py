@@ -15,15 +15,15 @@ from cordwood.client.arguments import by_name, mapping_of, names_of, values_of
 
 class SecurityCalls(Connected):
     async def describe_acls(self, wanted: AclFilter | None = None) -> list[Acl]:
-        """ACLs that match; all without a filter."""
+        """Returns the ACLs that match; all without a filter."""
         return await acl_functions.describe_acls(await self._connected(), wanted or AclFilter())
 
     async def create_acls(self, acls: Sequence[Acl]) -> None:
-        """Adds ACLs; one that is there stays."""
+        """Adds ACLs; existing ones stay."""
         values(await acl_functions.create_acls(await self._connected(), values_of(acls, Acl, "acls")))
 
     async def delete_acls(self, filters: Sequence[AclFilter]) -> dict[AclFilter, list[Acl]]:
-        """Deletes what matches, and tells it."""
+        """Deletes the matching ACLs, and returns them."""
         return values(
             await acl_functions.delete_acls(await self._connected(), values_of(filters, AclFilter, "filters"))
         )
@@ -31,7 +31,8 @@ class SecurityCalls(Connected):
     async def describe_client_quotas(
         self, components: Mapping[str, str | QuotaName] | None = None, *, strict: bool = False
     ) -> dict[QuotaEntity, dict[str, float]]:
-        """Quotas of those that match every component ("user", "client-id", "ip"); `strict`: and have no other."""
+        """Returns the quotas that match every component ("user", "client-id", "ip"); with `strict`, of entities without
+        further components."""
         return await quotas.describe_client_quotas(await self._connected(), components or {}, strict=strict)
 
     async def alter_client_quotas(
@@ -47,7 +48,7 @@ class SecurityCalls(Connected):
     async def describe_user_scram_credentials(
         self, users: Collection[str] | None = None
     ) -> dict[str, list[ScramCredential]]:
-        """The SCRAM mechanisms for which users have credentials; all users, or these."""
+        """Returns the SCRAM mechanisms for which users have credentials; all users, or these."""
         chosen = None if users is None else names_of(users, "users")
         return values(await scram.describe_user_scram_credentials(await self._connected(), chosen))
 
@@ -59,7 +60,8 @@ class SecurityCalls(Connected):
     async def create_delegation_token(
         self, *, owner: str | None = None, renewers: Sequence[str] = (), max_lifetime_ms: int = -1
     ) -> DelegationToken:
-        """A token for `owner` ("User:alice"), or for the caller; -1 is the longest that brokers allow."""
+        """Creates a token for `owner` ("User:alice"), or for the caller; -1 is the longest lifetime that brokers
+        allow."""
         return await tokens.create_delegation_token(
             await self._connected(),
             owner=owner,
@@ -68,14 +70,14 @@ class SecurityCalls(Connected):
         )
 
     async def renew_delegation_token(self, hmac: bytes, *, period_ms: int = -1) -> int:
-        """Lets a token live on, and tells when it expires now, in ms; -1 is the brokers' default."""
+        """Extends a token's life, and returns its new expiry in ms; -1 is the brokers' default."""
         return await tokens.renew_delegation_token(await self._connected(), hmac, period_ms)
 
     async def expire_delegation_token(self, hmac: bytes, *, period_ms: int = -1) -> int:
-        """Sets when a token ends, and tells it, in ms; -1 ends it at once."""
+        """Sets a token's expiry, and returns it in ms; -1 expires it at once."""
         return await tokens.expire_delegation_token(await self._connected(), hmac, period_ms)
 
     async def describe_delegation_tokens(self, owners: Collection[str] | None = None) -> list[DelegationToken]:
-        """Tokens that the caller may see, of all owners or of these."""
+        """Returns the tokens that the caller may see, of all owners or of these."""
         chosen = None if owners is None else names_of(owners, "owners")
         return await tokens.describe_delegation_tokens(await self._connected(), chosen)

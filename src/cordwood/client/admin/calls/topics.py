@@ -33,7 +33,7 @@ class TopicCalls(Connected):
     async def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> dict[str, CreatedTopic]:
-        """Creates topics; they may have no leaders yet, see `until_topics_led`."""
+        """Creates topics; they may not have leaders yet, see `until_topics_led`."""
         new = values_of(topics, NewTopic, "topics")
         return values(await topic_functions.create_topics(await self._connected(), new, validate_only=validate_only))
 
@@ -43,33 +43,33 @@ class TopicCalls(Connected):
         values(await topic_functions.delete_topics(await self._connected(), chosen))
 
     async def list_topics(self, *, internal: bool = False) -> dict[str, Topic]:
-        """All topics by name; with `internal`, also the brokers' own."""
+        """Returns all topics by name; with `internal`, also the brokers' own."""
         topics = await (await self._connected()).all_topics()
         return {name: topic for name, topic in topics.items() if internal or not topic.is_internal}
 
     async def describe_topics(
         self, names: Collection[str] | None = None, *, partitions_per_page: int = 2_000
     ) -> dict[str, TopicDescription]:
-        """Topics with their partitions, asked for page by page where brokers have pages (Kafka 3.8+); all that
-        `list_topics` has, without `names`."""
+        """Returns topics with their partitions, page by page if brokers support that (Kafka 3.8+); the topics of
+        `list_topics` without `names`."""
         chosen = names_of(names, "topics") if names is not None else list(await self.list_topics())
         described = await topic_descriptions.describe_topics(
             await self._connected(), chosen, partitions_per_page=partitions_per_page
         )
         if names is None:
-            # Deleted between the two questions.
+            # Deleted between the two requests.
             described = {name: told for name, told in described.items() if not _is_unknown(told)}
         return values(described)
 
     async def describe_topics_by_id(self, ids: Collection[Uuid]) -> dict[Uuid, TopicDescription]:
-        """As `describe_topics`, by topic ids."""
+        """Like `describe_topics`, by topic ids."""
         chosen = values_of(ids, Uuid, "ids")
         return values(await topic_descriptions.describe_topics_by_id(await self._connected(), chosen))
 
     async def create_partitions(
         self, topics: Mapping[str, int | NewPartitions], *, validate_only: bool = False
     ) -> None:
-        """Grows each topic to so many partitions in all."""
+        """Grows each topic to this total number of partitions."""
         wanted = {
             name: grown if isinstance(grown, NewPartitions) else number_of(grown, f"the number of partitions of {name}")
             for name, grown in by_name(topics, "topics", "numbers of partitions").items()
@@ -78,23 +78,24 @@ class TopicCalls(Connected):
         values(await topic_functions.create_partitions(client, wanted, validate_only=validate_only))
 
     async def until_topics_led(self, names: Collection[str], partitions: int = 0) -> None:
-        """Waits until every partition of these topics has a leader, and there are at least so many partitions."""
+        """Waits until every partition of these topics has a leader, and there are at least this many partitions."""
         await topic_functions.until_led(await self._connected(), names_of(names, "topics"), partitions)
 
     async def until_topics_gone(self, names: Collection[str]) -> None:
-        """Waits until brokers have heard that these topics are deleted."""
+        """Waits until brokers know that these topics are deleted."""
         await topic_functions.until_gone(await self._connected(), names_of(names, "topics"))
 
     async def list_offsets(
         self, wanted: Mapping[TopicPartition, Time], *, read_committed: bool = False
     ) -> dict[TopicPartition, ListedOffset]:
-        """The offset of an `OffsetSpec`, or of the first record at or after a time in ms; -1 if there is none."""
+        """Returns the offset of an `OffsetSpec`, or of the first record at or after a time in ms; -1 if there is
+        none."""
         specs = by_partition(wanted, spec_of, "offsets to list", "an OffsetSpec or a time")
         client = await self._connected()
         return values(await ask_each_leader(client, specs, asking_for_offsets(client, read_committed=read_committed)))
 
     async def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Deletes what stands before these offsets (-1: all), and tells where each partition then begins."""
+        """Deletes the records before these offsets (-1: all), and returns each partition's new first offset."""
         offsets = by_partition(
             before, lambda partition, offset: number_of(offset, f"the offset of {partition}"), "offsets", "an offset"
         )
@@ -106,11 +107,12 @@ class TopicCalls(Connected):
         *,
         election: ElectionType = ElectionType.PREFERRED,
     ) -> list[TopicPartition]:
-        """Elects leaders, of all partitions without `partitions`, and tells for which one was needed."""
+        """Elects leaders, of all partitions without `partitions`, and returns those for which an election was
+        needed."""
         chosen = None if partitions is None else partitions_of(partitions)
         outcomes = await partition_functions.elect_leaders(await self._connected(), election, chosen)
         elected = [partition for partition, outcome in outcomes.items() if outcome is None]
-        # The preferred replica leads already: that is what was wanted.
+        # The preferred replica leads already, as requested.
         values({partition: outcome for partition, outcome in outcomes.items() if not _is_not_needed(outcome)})
         return elected
 
@@ -120,7 +122,7 @@ class TopicCalls(Connected):
         *,
         allow_replication_factor_change: bool = True,
     ) -> None:
-        """Begins to move partitions to these brokers; None calls off what is under way."""
+        """Starts to move partitions to these brokers; None cancels a move in progress."""
         brokers = by_partition(targets, _brokers, "targets", "a list of brokers")
         client = await self._connected()
         values(
@@ -132,7 +134,7 @@ class TopicCalls(Connected):
     async def list_partition_reassignments(
         self, partitions: Collection[TopicPartition] | None = None
     ) -> dict[TopicPartition, PartitionReassignment]:
-        """Moves that are under way, of all partitions or of these."""
+        """Returns the moves in progress, of all partitions or of these."""
         chosen = None if partitions is None else partitions_of(partitions)
         return await partition_functions.list_partition_reassignments(await self._connected(), chosen)
 

@@ -1,8 +1,7 @@
 """Interface of assignors, which divide the partitions of a classic group's topics among its members.
 
-Each member tells the coordinator which assignors it has; the coordinator picks one that all have, and the member that
-leads the group runs it for all. An assignor of one's own is any object with these attributes, given among
-`partition_assignment_strategy`:
+Each member sends the coordinator its assignors; the coordinator picks one that all members have, and the group's leader
+runs it. A custom assignor is any object with these attributes, given in `partition_assignment_strategy`:
 
     class Everything:
         '''All to the first member, the others stand by.'''
@@ -37,9 +36,9 @@ class RebalanceProtocol(IntEnum):
     """The more advanced, the higher."""
 
     EAGER = 0
-    """Members let go of all they have before they join."""
+    """Members revoke all partitions before they join."""
     COOPERATIVE = 1
-    """Members keep what they have until they are told to let go of some of it (KIP-429)."""
+    """Members keep their partitions until they are told to revoke some (KIP-429)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +47,10 @@ class Subscription:
 
     topics: Sequence[str]
     user_data: bytes | None = None
-    """Of the assignor itself."""
+    """Data of the assignor itself."""
     owned_partitions: Sequence[TopicPartition] = ()
     generation_id: int = NO_GENERATION
-    """In which it owned them."""
+    """The generation in which it owned them."""
     rack_id: str | None = None
     group_instance_id: str | None = None
 
@@ -66,21 +65,21 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class GroupTopics:
-    """The topics that the members of a group read, as far as they exist."""
+    """The topics that the members of a group subscribe to, as far as they exist."""
 
     partition_counts: Mapping[str, int]
     partition_racks: Mapping[TopicPartition, frozenset[str]] = field(default_factory=dict)
-    """Where the replicas are, as far as brokers tell their racks."""
+    """The racks of each partition's replicas, as far as brokers report them."""
 
     def partitions(self, topics: Iterable[str]) -> list[TopicPartition]:
-        """All of these topics, in their order."""
+        """Returns all partitions of these topics, in order."""
         return [TopicPartition(topic, index) for topic in topics for index in range(self.partition_counts[topic])]
 
 
 class Assignor(Protocol):
     @property
     def name(self) -> str:
-        """By which the members of a group agree on it."""
+        """The name by which the members of a group agree on it."""
 
     @property
     def supported_protocols(self) -> Sequence[RebalanceProtocol]: ...
@@ -89,7 +88,7 @@ class Assignor(Protocol):
         """Data about this member for the leader's assignor; called before each join."""
 
     def assign(self, topics: GroupTopics, subscriptions: Mapping[str, Subscription]) -> Mapping[str, Assignment]:
-        """By member id, for all of them. Only the leader's is asked."""
+        """Returns the assignment of every member, by id. Called on the leader only."""
 
     def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
         """Called on each member after a rebalance, with its assignment."""

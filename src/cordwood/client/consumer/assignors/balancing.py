@@ -1,8 +1,9 @@
-"""Sticky assignment among members that read different topics: partitions move until no move makes it more even.
+"""Sticky assignment among members with different subscriptions: moves partitions until no move improves the balance.
 
-What a member has and may keep stays, what nobody has goes to whoever has least, and then partitions are moved one by
-one from a member that has more to one that has less by two at least. A partition that goes from one member to another
-while one of the same topic goes the other way would be two moves for nothing: `Moves` sees to that."""
+Members keep their partitions where possible, unowned ones go to the member with the fewest, and then partitions move
+one by one from a member to one with at least two fewer. If a partition moves from one member to another while another
+partition of the same topic moves back, both moves are useless: `Moves` avoids that.
+"""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from cordwood.client.consumer.assignors.assignor import GroupTopics, Subscriptio
 from cordwood.client.consumer.assignors.moves import Moves
 from cordwood.client.consumer.assignors.racks import Near
 
-# Ordered, and quick to look into.
+# Sorted, with fast look-ups.
 Share = dict[TopicPartition, None]
 
 
@@ -36,14 +37,14 @@ class Balancing:
         for member, read in self._reads.items():
             for topic in read:
                 self._readers[topic].append(member)
-        # Those with the fewest readers first: they are the hardest to place.
+        # Partitions with the fewest subscribers first: they are the hardest to place.
         self._all = topics.partitions(sorted(self._readers, key=lambda topic: (len(self._readers[topic]), topic)))
         self._must_revoke = False
         self._shares = _Shares({member: self._kept(member, partitions) for member, partitions in owned.items()})
         self._moves = Moves()
 
     def given(self) -> dict[str, list[TopicPartition]]:
-        """Once."""
+        """Returns the assignment; call once."""
         starts_empty = self._shares.largest() == 0
         left = [partition for partition in self._all if partition not in self._shares.owner]
         unplaced = left
@@ -71,7 +72,7 @@ class Balancing:
         return kept
 
     def _place(self, partition: TopicPartition, near_only: bool = False) -> bool:
-        """With whoever has least."""
+        """Assigns the partition to the member with the fewest."""
         for member in self._shares.smallest_first():
             if partition.topic in self._reads[member] and not (near_only and self._near.is_far(member, partition)):
                 self._shares.add(member, partition)
@@ -89,7 +90,7 @@ class Balancing:
         return sum(self._counts[topic] for topic in self._reads[member])
 
     def _improve(self, partitions: Sequence[TopicPartition]) -> bool:
-        """Moves what makes it more even, until nothing does; whether anything moved."""
+        """Moves partitions until the balance is optimal; returns whether anything moved."""
         improved = False
         goes_on = True
         while goes_on:
@@ -103,7 +104,7 @@ class Balancing:
         return improved
 
     def _is_even(self) -> bool:
-        """No member has two less than one that has something which it could have."""
+        """True if no member has two fewer partitions than another that has one it could take."""
         shares = self._shares
         if shares.largest() - shares.smallest() <= 1:
             return True
@@ -139,7 +140,7 @@ class Balancing:
 
 
 class _Shares:
-    """Partitions by member, smallest share first; fixed members are kept apart."""
+    """Partitions by member, smallest share first; fixed members are separate."""
 
     def __init__(self, of: dict[str, Share]) -> None:
         self.of = of
@@ -170,7 +171,7 @@ class _Shares:
         return self._order[-1][0] if self._order else 0
 
     def unevenness(self) -> int:
-        """The sum of the differences between any two."""
+        """The sum of the differences between all pairs."""
         counts = sorted(len(share) for share in self.of.values())
         return sum(count * (2 * place - len(counts) + 1) for place, count in enumerate(counts))
 

@@ -1,4 +1,4 @@
-"""The assignors that a consumer is configured with, and the rebalance protocol that they have in common."""
+"""The assignors that a consumer is configured with, and their common rebalance protocol."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -15,7 +15,7 @@ BUILT_IN: Mapping[str, Callable[[], Assignor]] = {
     StickyAssignor.name: StickyAssignor,
     CooperativeStickyAssignor.name: CooperativeStickyAssignor,
 }
-# As Kafka's configuration spells them.
+# The spelling in Kafka's configuration.
 _JAVA_NAMES: Mapping[str, Callable[[], Assignor]] = {
     f"org.apache.kafka.clients.consumer.{kind.__name__}": kind
     for kind in (RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor)
@@ -23,7 +23,7 @@ _JAVA_NAMES: Mapping[str, Callable[[], Assignor]] = {
 
 
 def choose_assignors(strategy: Sequence[str | Assignor]) -> list[Assignor]:
-    """In their order of preference: names, Java's class names, or assignors of one's own. Raises `BadSetting`."""
+    """Returns assignors in order of preference: names, Java class names, or custom assignors. Raises `BadSetting`."""
     if not strategy:
         raise BadSetting("partition_assignment_strategy is empty: a consumer needs one to subscribe in a classic group")
     assignors = [_assignor(choice) for choice in strategy]
@@ -34,7 +34,7 @@ def choose_assignors(strategy: Sequence[str | Assignor]) -> list[Assignor]:
 
 
 def common_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
-    """The most advanced one that all have: cooperative only if each of them is. Raises `BadSetting`."""
+    """Returns the most advanced common protocol: cooperative only if all assignors support it. Raises `BadSetting`."""
     common = set(RebalanceProtocol).intersection(*(assignor.supported_protocols for assignor in assignors))
     if not common:
         names = ", ".join(assignor.name for assignor in assignors)

@@ -1,7 +1,7 @@
-"""Cooperative sticky: as sticky, but members keep what they have while they join (KIP-429).
+"""The cooperative sticky assignor: like sticky, but members keep their partitions while they join (KIP-429).
 
-What is to go from one member to another is given to nobody at first: its owner lets go of it and joins again, and then
-it is free. Members before version 2 of the subscription tell their generation through the user data.
+A partition that moves is unassigned at first: its owner revokes it and rejoins, and then it is free. Members before
+version 2 of the subscription report their generation in the user data.
 """
 
 from collections.abc import Mapping

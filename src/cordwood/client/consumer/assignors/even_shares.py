@@ -1,7 +1,7 @@
-"""Sticky assignment among members that all read the same topics: shares that differ by one partition at most.
+"""Sticky assignment among members with the same subscription: shares differ by at most one partition.
 
-First each keeps what it has, up to its share; then what is left goes to members that have less, near ones first where
-racks matter. Some members may have one more than the others (`_larger`), as many as the division leaves.
+Members keep their partitions up to their share; then the rest goes to members with less, preferring near ones if racks
+matter. Some members (`_larger`) may have one more than the others, depending on the remainder of the division.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -31,12 +31,12 @@ class EvenShares:
         self._large = self._small + (self._larger_count > 0)
         self._larger = 0
         self._had: dict[TopicPartition, str] = {}
-        # Members with less than a small share, and those with exactly that which may still get a large one.
+        # Members below the small share, and members at it that may still get a large one.
         self._unfilled: list[str] = []
         self._maybe_larger: list[str] = []
 
     def given(self) -> dict[str, list[TopicPartition]]:
-        """Once."""
+        """Returns the assignment; call once."""
         self._keep()
         kept = {partition for partitions in self._given.values() for partition in partitions}
         left = [
@@ -120,7 +120,7 @@ class EvenShares:
     def _count_larger(self) -> None:
         self._larger += 1
         if self._larger == self._larger_count:
-            # Nobody with a small share may get another one.
+            # No more members with a small share may get another partition.
             self._maybe_larger.clear()
 
     def _give(self, partition: TopicPartition, member: str) -> None:

@@ -12,7 +12,7 @@ class Moves:
         self._on_path: dict[tuple[str, Path], set[TopicPartition]] = {}
 
     def instead(self, partition: TopicPartition, source: str, to: str) -> TopicPartition:
-        """The one to move: where one of the same topic came the other way, that one goes back."""
+        """Returns the partition to move: if one of the same topic came the other way, that one moves back instead."""
         if partition in self._path:
             source = self._path[partition][0]
         back = self._on_path.get((partition.topic, (to, source)))

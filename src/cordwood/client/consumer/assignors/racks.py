@@ -48,12 +48,12 @@ class Near:
 
 
 def member_racks(subscriptions: Mapping[str, Subscription]) -> dict[str, str]:
-    """Of those that have one."""
+    """Returns the racks of the members that have one."""
     return {member: subscription.rack_id for member, subscription in subscriptions.items() if subscription.rack_id}
 
 
 def racks_matter(members_racks: Collection[str], partition_racks: Mapping[TopicPartition, frozenset[str]]) -> bool:
-    """Not when no member is near any replica, nor when every partition is in all racks anyway."""
+    """False if no member is near any replica, or if every partition is in all racks."""
     all_racks = frozenset().union(*partition_racks.values())
     if all_racks.isdisjoint(members_racks):
         return False

@@ -1,7 +1,7 @@
-"""Range: each topic's partitions in their order, in runs of equal length, to the members in their order.
+"""The range assignor: each topic's partitions, in runs of equal length, to the members in order.
 
-Topics that are keyed alike and have as many partitions end up together. With racks (KIP-881) each member first gets
-what has a replica in its rack, within the same bounds, and topics of the same members and size stay together.
+Topics with the same keys and partition counts end up on the same members. With racks (KIP-881) each member first gets
+partitions with a replica in its rack, within the same bounds, and topics with the same members and size stay together.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +47,7 @@ class RangeAssignor(Stateless):
 
 
 class _TopicShares:
-    """One topic: its subscribers, what is left, and how many each may still get."""
+    """One topic: its subscribers, the unassigned partitions, and how many each member may still get."""
 
     def __init__(self, topic: str, topics: GroupTopics, readers: Sequence[str], racks: Mapping[str, str]) -> None:
         self.topic = topic
@@ -72,7 +72,7 @@ class _TopicShares:
         return max(0, self._share + (self._one_more > 0) - self._counts[reader])
 
     def is_near(self, reader: str, partition: TopicPartition) -> bool:
-        """A member without a rack is near to everything."""
+        """True for a member without a rack."""
         rack = self._racks.get(reader)
         return rack is None or rack in self._partition_racks.get(partition, ())
 
@@ -110,7 +110,7 @@ def _give_near(shares: Sequence[_TopicShares], given: Given) -> None:
 def _give_near_together(
     readers: Sequence[str], partition_count: int, alike: Sequence[_TopicShares], given: Given
 ) -> None:
-    """The partitions of one number of all these topics to one member, near to all of them."""
+    """Assigns the partitions with the same number of all these topics to one member near all of them."""
     for index in range(partition_count):
         for reader in readers:
             if all(

@@ -1,4 +1,4 @@
-"""Round robin: all partitions of all topics in their order, one by one, to the members in turn."""
+"""The round robin assignor: all partitions of all topics, one by one, to the members in turn."""
 
 from collections.abc import Mapping
 

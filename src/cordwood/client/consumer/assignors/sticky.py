@@ -1,7 +1,7 @@
-"""Sticky: as even as can be, and what members had stays with them, although all let go of it first.
+"""The sticky assignor: balanced, and members keep their partitions although all of them revoke everything first.
 
-Each tells the leader what it had through the assignor's user data: partitions by topic, and since version 1 the
-generation, so that of two that say they had the same the later one is believed.
+Each member tells the leader its previous partitions in the assignor's user data: partitions by topic, and since version
+1 the generation, so that of two claims to a partition the later one wins.
 """
 
 from collections.abc import Mapping
@@ -61,12 +61,12 @@ def _member_data(subscription: Subscription) -> MemberData:
     try:
         return _read_user_data(subscription.user_data)
     except (ValueError, EOFError):
-        # What another client wrote in a way of its own is as good as nothing.
+        # Data in another client's own format is ignored.
         return MemberData((), NO_GENERATION)
 
 
 def _read_user_data(data: bytes) -> MemberData:
-    """Version 0 ends where version 1 has the generation."""
+    """Reads version 1, or version 0, which lacks the generation at the end."""
     reader = _Reader(data)
     partitions = []
     for _ in range(reader.count()):
@@ -99,7 +99,7 @@ class _Reader:
         return number
 
     def count(self) -> int:
-        """Of things that take some bytes each, so that a number that is too large shows here."""
+        """Reads a count of items that take some bytes each, so that a count that is too large is detected."""
         count = self.int32()
         if not 0 <= count <= self.left:
             raise EOFError

@@ -1,7 +1,7 @@
-"""Sticky assignment: as even as can be, and as much as possible stays where it is.
+"""Sticky assignment: balanced, with as few moves as possible.
 
-Where all members read the same topics, `even_shares` does it in one pass; otherwise `balancing` moves partitions until
-no move makes it more even.
+If all members have the same subscription, `even_shares` does it in one pass; otherwise `balancing` moves partitions
+until no move improves the balance.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ Given = dict[str, list[TopicPartition]]
 
 @dataclass(frozen=True, slots=True)
 class MemberData:
-    """The partitions that a member claims to have owned, and the generation; None if it does not say."""
+    """The partitions that a member claims to have owned, and the generation; None if it does not report it."""
 
     partitions: Sequence[TopicPartition]
     generation_id: int | None
@@ -29,7 +29,7 @@ class MemberData:
 class StickyPlan:
     given: Given
     moving: Mapping[TopicPartition, str] | None
-    """Partitions that move from one member to another, with their new owner; None where that is not known."""
+    """Partitions that move from one member to another, with their new owner; None if unknown."""
 
 
 def plan(
@@ -62,10 +62,10 @@ def _all_read_the_same(subscriptions: Mapping[str, Subscription]) -> bool:
 def _owned(
     topics: GroupTopics, subscriptions: Mapping[str, Subscription], data: Mapping[str, MemberData]
 ) -> tuple[Given, set[TopicPartition]]:
-    """The partitions of existing topics that each member owns, and those that two members claim for the same
+    """Returns the partitions of existing topics that each member owns, and those that two members claim for the same
     generation.
 
-    Of two in different generations the later one has it.
+    Of claims in different generations the later one wins.
     """
     owned: Given = {}
     owner: dict[TopicPartition, str] = {}

@@ -8,14 +8,14 @@ from cordwood.wire.records import BatchHeader, Buffer, decode_batch
 
 
 class Aborted:
-    """To be shown each batch, data and control, in the order of their offsets."""
+    """Must see each batch, data and control, in offset order."""
 
     def __init__(self, transactions: Iterable[AbortedTransaction]) -> None:
         self._coming = sorted(transactions, key=lambda aborted: -aborted.first_offset)
         self._producers: set[int] = set()
 
     def covers(self, header: BatchHeader, content: Buffer, place: int) -> bool:
-        """Returns whether the batch is aborted data. A marker ends its producer's transaction."""
+        """True if the batch is aborted data. A marker ends its producer's transaction."""
         while self._coming and self._coming[-1].first_offset <= header.last_offset:
             self._producers.add(self._coming.pop().producer_id)
         if header.is_control:

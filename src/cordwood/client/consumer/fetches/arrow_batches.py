@@ -1,4 +1,4 @@
-"""Arrow's RecordBatches as a consumer gives them: with the topic and partition that they are of."""
+"""Arrow record batches as returned by a consumer, with their topic and partition."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def placed(batch: pa.RecordBatch, partition: TopicPartition) -> pa.RecordBatch:
-    """All batches of a consumer have one schema, so that a table can be made of them.
+    """Adds topic and partition. All batches of a consumer have one schema, so that they can form a table.
 
-    The topic is a dictionary of one name: as plain text it would cost more than to decode the records.
+    The topic is a dictionary with one entry: as plain text it would cost more than decoding the records.
     """
     import pyarrow as pa
 

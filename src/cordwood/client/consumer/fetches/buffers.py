@@ -1,4 +1,4 @@
-"""Fetched records of all partitions that the application has not read yet, in delivery order."""
+"""Fetched records of all partitions that the application has not consumed yet, in delivery order."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -21,16 +21,16 @@ MAX_OFFSET = 2**63 - 1
 
 
 class Rendered(NamedTuple):
-    """Records of a partition that were written as text."""
+    """Records of a partition, rendered as text."""
 
     partition: TopicPartition
     first_offset: int
-    """Where the partition stood before."""
+    """The partition's previous position."""
     record_count: int
 
 
 class Buffers:
-    """`drained` is called when there is room for more, `taken` with the number of records that are read."""
+    """`drained` is called when there is room for more, `taken` with the number of records consumed."""
 
     def __init__(
         self, subscription: Subscription, *, drained: Callable[[], None], taken: Callable[[int], None]
@@ -39,7 +39,7 @@ class Buffers:
         self._subscription = subscription
         self._drained = drained
         self._taken = taken
-        # A partition that had its turn goes to the end.
+        # A partition that had its turn moves to the end.
         self._partitions: dict[TopicPartition, PartitionBuffer] = {}
 
     def add(self, fetched: FetchedRecords) -> None:
@@ -61,18 +61,18 @@ class Buffers:
             buffer.stop_handing()
 
     def stop_handing(self) -> None:
-        """Whoever iterates record by record asks again before the next one: it may not be theirs any more."""
+        """Ends the iteration over single records, whose rest may no longer be valid."""
         for buffer in self._partitions.values():
             buffer.stop_handing()
 
-    # ---- what the application takes
+    # ---- consumption
 
     def take(
         self, partitions: Collection[TopicPartition], most: int, *, of_one: bool = False
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """At most so many records of these partitions, or of all, or of one of them; the application has had them then.
+        """Takes at most this many records of these partitions, of all, or of one of them, and marks them as consumed.
 
-        Raises what is wrong with the next record, if there are none before it.
+        Raises an error of the next record if there are none before it.
         """
         taken: dict[TopicPartition, list[ConsumerRecord]] = {}
         for partition, state in self._readable(partitions):
@@ -82,7 +82,7 @@ class Buffers:
                 records = self._take_of(partition, state, most)
             except Exception:
                 if taken:
-                    # It is told next time.
+                    # Raised next time.
                     return taken
                 raise
             if records:
@@ -105,7 +105,7 @@ class Buffers:
                     taken = buffer.fetched[0].take(most - len(records))
                 except Exception:
                     if records:
-                        # It is told next time.
+                        # Raised next time.
                         return records
                     raise
                 self._taken(len(taken))
@@ -116,9 +116,9 @@ class Buffers:
     def hand(
         self, partitions: Collection[TopicPartition], most: int
     ) -> tuple[PartitionState, Iterator[ConsumerRecord]] | None:
-        """Some records of one partition to go through one by one; the caller tells the state of each.
+        """Returns some records of one partition for iteration; the caller updates the partition's state for each.
 
-        The iterator ends early when what is left of it is not to be had any more, or not now.
+        The iterator ends early if its rest is no longer valid, or paused.
         """
         for partition, state in self._readable(partitions):
             buffer = self._partitions[partition]
@@ -139,7 +139,7 @@ class Buffers:
     def render(
         self, partitions: Collection[TopicPartition], text: "RecordText", most: int, ends: Mapping[TopicPartition, int]
     ) -> Rendered | None:
-        """At most so many records of what one fetch brought of a partition, without those from its end on."""
+        """Renders at most this many records of one fetch of a partition, up to the given end."""
         for partition, state in self._readable(partitions):
             buffer = self._partitions[partition]
             assert buffer.handing is None, "records are rendered, or iterated over"
@@ -154,7 +154,7 @@ class Buffers:
     def arrow(
         self, partitions: Collection[TopicPartition], *, headers: bool
     ) -> "tuple[TopicPartition, pa.RecordBatch] | None":
-        """All that one fetch brought of a partition."""
+        """Returns everything from one fetch of a partition."""
         for partition, state in self._readable(partitions):
             buffer = self._partitions[partition]
             if buffer.handing is not None:
@@ -182,7 +182,7 @@ class Buffers:
         self._advance(partition, state)
 
     def _advance(self, partition: TopicPartition, state: PartitionState) -> None:
-        """Past what was taken of the first fetch; on to the next, and to another partition, when that was all."""
+        """Removes consumed records; moves on to the next fetch, and to another partition, if that was all."""
         buffer = self._partitions[partition]
         fetched = buffer.fetched[0]
         state.advance(fetched.offset, state.epoch if fetched.epoch is None else fetched.epoch)
@@ -203,9 +203,9 @@ class PartitionBuffer:
         self.fetched: deque[FetchedRecords] = deque()
         self.size = 0
         self.handing: Iterator[ConsumerRecord] | None = None
-        """Of the first of `fetched`: decoded, and being iterated."""
+        """The decoded records of the first of `fetched` that are being iterated over."""
 
     def stop_handing(self) -> None:
-        """Keeps the rest for the next reader; the iterator handed out earlier ends."""
+        """Keeps the rest for the next read; the previous iterator ends."""
         if self.handing is not None:
             self.handing = iter(list(self.handing))

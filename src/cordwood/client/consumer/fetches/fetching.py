@@ -1,8 +1,8 @@
 """Plans fetches by broker, and interprets their responses; sans-IO.
 
-A partition is asked for while it has a position, is not paused, and less than `max_partition_fetch_bytes` of it is
-buffered, so that the next answer is under way while the application works. All that is buffered or on its way stays
-within `fetch_max_bytes`, but for a first batch that is larger than the limits: brokers send that whole (KIP-74).
+A partition is fetched while it has a position, is not paused, and less than `max_partition_fetch_bytes` of it is
+buffered, so that the next response is in flight while the application works. Buffered and in-flight data stays within
+`fetch_max_bytes`, except for a first batch beyond the limits, which brokers send whole (KIP-74).
 """
 
 import logging
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 _BY_NAME_AT_MOST = 12
 """The last version of Fetch that names topics."""
 _HURRIED_WAIT_MS = 10
-"""The broker's first wait for records while the buffer of a partition that has some is full."""
+"""The first wait for records while the buffers of other partitions are full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class FetchOrder:
     request: FetchRequest
     at_most_version: int | None
     offsets: Mapping[TopicPartition, int]
-    """The position asked for in each partition of the session, whether or not the request names it again."""
+    """The position in each partition of the session, whether or not the request repeats it."""
     reserved_bytes: int
 
 
@@ -48,10 +48,10 @@ class Findings:
     """Results of a response besides records."""
 
     size_bytes: int = 0
-    """Of records that are buffered now."""
+    """Bytes of records buffered by this response."""
     needs_metadata: bool = False
     has_errors: bool = False
-    """For the application, in the partitions' states."""
+    """True if there are errors for the application in the partitions' states."""
     leaders: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     """New leaders and their epochs (KIP-951)."""
 
@@ -61,8 +61,7 @@ class Fetching:
         self, settings: ConsumerSettings, subscription: Subscription, buffers: Buffers, backoff: Backoff
     ) -> None:
         self.hungry_for: frozenset[TopicPartition] = frozenset()
-        """The partition that the application waits for, if it waits for a particular one: others may fill the buffers
-        meanwhile."""
+        """The only partition that the application waits for, if any: others may fill the buffers meanwhile."""
         self._settings = settings
         self._subscription = subscription
         self._buffers = buffers
@@ -75,10 +74,10 @@ class Fetching:
         self._waits_ms: dict[int, int] = {}
         self._cluster: Cluster | None = None
 
-    # ---- what to ask
+    # ---- requests
 
     def plan(self, cluster: Cluster, now_s: float) -> tuple[list[FetchOrder], bool]:
-        """Requests to send now, at most one to each broker that has none; and whether fresh metadata is needed."""
+        """Returns requests to send now, at most one to each idle broker; and whether fresh metadata is needed."""
         self._observe(cluster)
         wanted: dict[int, dict[TopicPartition, Wanted]] = {}
         crowded: set[int] = set()
@@ -105,7 +104,7 @@ class Fetching:
         return orders, needs_metadata
 
     def _observe(self, cluster: Cluster) -> None:
-        """A new leader may not have what we have read: positions are held against its log first."""
+        """A new leader may lack records that were read: validates positions against its log first."""
         if cluster is self._cluster:
             return
         self._cluster = cluster
@@ -121,7 +120,7 @@ class Fetching:
             self._buffers.discard(state.partition)
 
     def _source(self, cluster: Cluster, state: PartitionState, now_s: float) -> int | None:
-        """The nearest replica if the leader has named one, or else the leader."""
+        """Returns the nearest replica if the leader has named one, or else the leader."""
         preferred = state.preferred(now_s)
         if preferred is not None and preferred in cluster.brokers:
             return preferred
@@ -177,7 +176,7 @@ class Fetching:
         return made
 
     def _wanted_at_once(self, wanted: Mapping[TopicPartition, Wanted]) -> Mapping[TopicPartition, Wanted]:
-        """Those without which the application would wait for ever: a batch of each, beyond the bound."""
+        """Returns partitions that the application is blocked on: they get a batch each, beyond the limit."""
         return {
             partition: each
             for partition, each in wanted.items()
@@ -185,9 +184,8 @@ class Fetching:
         }
 
     def _wait_ms(self, broker_id: int, is_crowded: bool) -> int:
-        """A broker has one request at a time. While it waits for records of these partitions, nobody can ask for those
-        that are full now and may be wanted in a moment: so it waits shortly, and longer each time nothing comes of it.
-        """
+        """A broker has one request at a time. While it waits for records of these partitions, full ones that may be
+        needed in a moment cannot be fetched: so it waits briefly, and longer each time nothing arrives."""
         if not is_crowded:
             self._waits_ms.pop(broker_id, None)
             return self._settings.fetch_max_wait_ms
@@ -195,7 +193,7 @@ class Fetching:
         self._waits_ms[broker_id] = wait_ms * 2
         return min(wait_ms, self._settings.fetch_max_wait_ms)
 
-    # ---- what became of it
+    # ---- responses
 
     def take(self, order: FetchOrder, response: FetchResponse, now_s: float) -> Findings:
         self._done(order)
@@ -223,7 +221,7 @@ class Fetching:
                 self._take_data(state, data, now_s, findings)
             else:
                 self._take_error(state, data, now_s, findings)
-        # Where there is no record at all, no limit of an answer's size hides any; a quota might.
+        # If no record exists at all, no response limit can hide any; a quota might.
         if not has_records and not response.throttle_time_ms:
             for partition in order.offsets.keys() - unread:
                 state = self._asked_state(order, partition)
@@ -232,14 +230,14 @@ class Fetching:
         return findings
 
     def _asked_state(self, order: FetchOrder, partition: TopicPartition) -> PartitionState | None:
-        """None where it was taken away or moved meanwhile."""
+        """None if the partition was revoked or repositioned meanwhile."""
         state = self._subscription.states.get(partition)
         if state is None or state.phase is not Phase.FETCHING or order.offsets.get(partition) != state.fetch_offset:
             return None
         return state
 
     def failed(self, order: FetchOrder, error: ClientError | None, now_s: float) -> None:
-        """No answer came: the broker may be gone, and others may lead. Errors that will not pass are told."""
+        """No response came: the broker may be gone, and others may lead. Final errors go to the application."""
         self._done(order)
         self._sessions[order.broker_id].lost()
         for partition in order.offsets:
@@ -292,7 +290,7 @@ class Fetching:
             # A follower may lag behind; its leader knows for sure.
             return
         if self._buffers.bytes_of(state.partition):
-            # What was fetched is read first, while it is there.
+            # Buffered records are read first.
             self._rest([state.partition], now_s)
         elif self._reset_strategy.kind is ResetKind.NONE:
             error = OffsetOutOfRange(
@@ -313,7 +311,7 @@ class Fetching:
                 state.rest_until(now_s + self._backoff.pause_s(state.failures + 1))
 
     def next_try_s(self, now_s: float) -> float | None:
-        """When a partition that rests now may be asked for again."""
+        """When a partition in back-off may be fetched again."""
         resting = [state.not_before_s for state in self._subscription.states.values() if state.not_before_s > now_s]
         return min(resting, default=None)
 
@@ -325,6 +323,6 @@ _SESSION_ERRORS = frozenset(
         ErrorCode.INVALID_FETCH_SESSION_EPOCH,
     }
 )
-"""Put right by asking again at once."""
+"""Errors fixed by an immediate retry."""
 
 _LEADER_ERRORS = frozenset({ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.UNKNOWN_LEADER_EPOCH})

@@ -1,4 +1,4 @@
-"""Keeps fetches under way, one to each broker, while the application works."""
+"""Keeps a fetch in flight to each broker while the application works."""
 
 import asyncio
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class Prefetcher:
         news: Callable[[], None],
     ) -> None:
         self._client = client
-        # Of its own: a fetch waits for records, and what else is asked of the broker must not wait behind it.
+        # A separate connection: a fetch waits for records, and other requests to the broker must not queue behind it.
         self._connections = connections
         self._fetching = fetching
         self._finder = finder
@@ -45,7 +45,7 @@ class Prefetcher:
         self._is_closed = False
 
     def pump_soon(self) -> None:
-        """Something has changed: later in the loop, whatever can be asked is asked."""
+        """Something has changed: schedules all possible fetches for later in this loop."""
         if self._soon is None and not self._is_closed:
             self._soon = self._loop.call_soon(self._pump)
 
@@ -64,8 +64,8 @@ class Prefetcher:
         self._soon = None
         if self._is_closed:
             return
-        # One reading of the clock for all: a partition that comes due between two readings would be neither fetched
-        # nor waited for.
+        # One clock reading for all: a partition that comes due between two readings would be neither fetched nor waited
+        # for.
         now_s = self._loop.time()
         orders, needs_metadata = self._fetching.plan(self._client.cluster, now_s)
         for order in orders:
@@ -78,7 +78,7 @@ class Prefetcher:
         self._set_alarm(now_s)
 
     def _set_alarm(self, now_s: float) -> None:
-        """For those that rest after an error."""
+        """Sets a timer for partitions in back-off."""
         if self._later is not None:
             self._later.cancel()
             self._later = None
@@ -109,7 +109,7 @@ class Prefetcher:
     async def _connect(self, broker_id: int) -> BrokerConnection:
         broker = self._client.cluster.brokers.get(broker_id)
         if broker is None:
-            # A leader that has just gone: newer metadata names the next one. (BROKER_NOT_AVAILABLE counts as final.)
+            # The leader has just gone; newer metadata has the next one. (BROKER_NOT_AVAILABLE counts as final.)
             raise BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, subject=f"broker {broker_id}")
         return await self._connections.to(broker.address)
 
@@ -133,5 +133,5 @@ class Prefetcher:
         self._tasks.discard(task)
         self.pump_soon()
         if not task.cancelled():
-            # A bug is to be seen, not to be a consumer that hangs.
+            # Report a bug, instead of a hanging consumer.
             task.result()

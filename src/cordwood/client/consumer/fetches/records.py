@@ -1,4 +1,4 @@
-"""One partition's share of a fetch response: whole batches as they came, decoded when the application takes them."""
+"""One partition's part of a fetch response: whole batches, decoded when the application takes them."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ _BAD_RECORDS = (CorruptBatch, InvalidRecord)
 
 
 class FetchedRecords:
-    """`offset` and `epoch` say how far it has been taken; all of it is, when `is_drained`."""
+    """`offset` and `epoch` are the current position; everything is consumed if `is_drained`."""
 
     def __init__(
         self, partition: TopicPartition, data: PartitionData, fetch_offset: int, settings: ConsumerSettings
@@ -32,7 +32,7 @@ class FetchedRecords:
         self.size = len(content)
         self.offset = fetch_offset
         self.epoch: int | None = None
-        """None before anything has been taken."""
+        """None before anything was taken."""
         self.is_drained = False
         self._content = content
         self._settings = settings
@@ -40,18 +40,18 @@ class FetchedRecords:
         self._walk()
         self._header: BatchHeader | None = None
         self._reader: BatchReader | None = None
-        # Decoded, but a deserializer refused the first of them.
+        # Decoded, but a deserializer failed on the first one.
         self._refused: list[ConsumerRecord] = []
         self._skipped: set[int] = set()
-        # For `arrow`, where not all can be had at once.
+        # For `arrow`, if not everything fits at once.
         self._one_by_one: Iterator[tuple[int, BatchHeader]] | None = None
         self._is_decoded = False
         self._error: ClientError | None = None
         self.next_offset = self._find_end(fetch_offset)
-        """Where the next fetch begins."""
+        """The offset of the next fetch."""
 
     def _walk(self) -> None:
-        """From the first batch on; what comes before `offset` is passed over."""
+        """Iterates over batches from the first one on; records before `offset` are skipped."""
         is_read_committed = self._settings.isolation_level == "read_committed"
         self._aborted = Aborted(self._transactions) if is_read_committed else None
         self._batches: Iterator[tuple[int, BatchHeader]] = batch_headers(self._content)
@@ -59,19 +59,19 @@ class FetchedRecords:
     def _find_end(self, fetch_offset: int) -> int:
         end = fetch_offset
         try:
-            # The last batch may be cut where the limit was; it is not among these.
+            # The last batch may be cut off at the limit; it is not included.
             for _, header in batch_headers(self._content):
                 end = header.next_offset
         except CorruptBatch:
-            # It is told when the application gets there.
+            # Raised when the application gets there.
             return end
         if end <= fetch_offset and self.size > 0:
             self._error = self._bad(fetch_offset, "the broker's response contains no complete batch")
         return max(end, fetch_offset)
 
     def take(self, most: int) -> list[ConsumerRecord]:
-        """The next records. None but not drained: `most` is 0. Raises `BadAnswer` or `SerializationFailed` when the
-        next record does not read, again and again: `offset` stays before it."""
+        """Returns the next records. None but not drained: `most` is 0. Raises `BadAnswer` or `SerializationFailed`
+        repeatedly if the next record is invalid: `offset` stays before it."""
         epoch_before = self.epoch
         records = self._decode(most)
         if self._settings.key_deserializer is None and self._settings.value_deserializer is None:
@@ -111,8 +111,8 @@ class FetchedRecords:
         return records
 
     def render(self, text: "RecordText", most: int, end_offset: int) -> int:
-        """As `take`, to text, and without the records from `end_offset` on: they are passed over. How many were
-        written. Deserializers are not asked."""
+        """Like `take`, but renders text, and skips records from `end_offset` on. Returns the number of records.
+        Deserializers are not called."""
         if self._error is not None:
             raise self._error
         written = 0
@@ -132,7 +132,7 @@ class FetchedRecords:
         return written
 
     def _open_next(self) -> bool:
-        """The next batch with something for the application; False at the end."""
+        """Opens the next batch with records; False at the end."""
         for place, header in self._batches:
             self._header = header
             if self._is_readable(place, header):
@@ -151,7 +151,7 @@ class FetchedRecords:
         return not header.is_control
 
     def _close_batch(self) -> None:
-        """Past its last offset: compaction may have taken the records there."""
+        """Moves past the batch's last offset, since compaction may have removed its last records."""
         assert self._header is not None
         self._reader = None
         self.offset = max(self.offset, self._header.next_offset)
@@ -168,7 +168,7 @@ class FetchedRecords:
         for record in records:
             try:
                 read = deserialized(record)
-            except Exception as error:  # whatever an application's own function raises
+            except Exception as error:  # any error of the application's own function
                 self._refused = records[len(done) :] + self._refused
                 self.offset = record.offset
                 self.epoch = done[-1].leader_epoch if done else epoch_before
@@ -185,13 +185,13 @@ class FetchedRecords:
         return done
 
     def rewind(self, offset: int) -> None:
-        """Records from `offset` on were not used; `arrow` returns them again."""
+        """Marks records from `offset` on as unused; `arrow` returns them again."""
         self.offset = offset
         self._one_by_one = None
 
     def arrow(self, *, headers: bool) -> "pa.RecordBatch":
-        """All that is left, without an object for each record; or what comes before a batch that does not read, which
-        is raised next time. Deserializers are not asked."""
+        """Returns everything that is left, without an object per record; or the batches before an invalid one, which is
+        raised next time. Deserializers are not called."""
         if self._error is not None:
             raise self._error
         if self._one_by_one is None:
@@ -199,7 +199,7 @@ class FetchedRecords:
                 self._skip_aborted()
                 batch = self._columns(self._content, headers)
             except _BAD_RECORDS:
-                # One of them does not read, or together they are larger than the wire allows.
+                # One is invalid, or together they exceed the limit of a column.
                 self._one_by_one = batch_headers(self._content)
             else:
                 for _, header in batch_headers(self._content):
@@ -215,7 +215,7 @@ class FetchedRecords:
                     self._skipped.add(header.base_offset)
 
     def _next_columns(self, batches: Iterator[tuple[int, BatchHeader]], headers: bool) -> "pa.RecordBatch":
-        """Of one batch; none at all at the end."""
+        """Returns the columns of one batch; None at the end."""
         content = memoryview(self._content)
         try:
             for place, header in batches:

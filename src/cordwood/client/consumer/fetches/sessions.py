@@ -1,7 +1,7 @@
-"""Fetch sessions (KIP-227): a broker remembers what is fetched from it, so that a request says only what has changed.
+"""Fetch sessions (KIP-227): a broker remembers the fetched partitions, so that requests contain only changes.
 
-One session for each broker; one request of it at a time. The first request says everything (epoch 0), later ones what
-is new, different or not wanted any more, each with the next epoch. Whatever goes wrong leads back to the first.
+There is one session per broker, with one request in flight. The first request is complete (epoch 0); later ones contain
+new, changed and removed partitions, each with the next epoch. After any failure the session starts anew.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ class Wanted:
     """A partition's entry in a fetch."""
 
     topic_id: Uuid
-    """Zero where the broker that told us of the topic has no ids: then all is said by names."""
+    """Zero if the broker that described the topic has no ids: then topic names are used throughout."""
     fetch_offset: int
     leader_epoch: int
     max_bytes: int
@@ -39,7 +39,7 @@ class FetchSession:
     def __init__(self) -> None:
         self._id = _NO_SESSION
         self._epoch = _FIRST_EPOCH
-        # What the broker knows once it has answered the last request.
+        # The broker's state once it has answered the last request.
         self._partitions: dict[TopicPartition, Wanted] = {}
         self._names: dict[Uuid, str] = {}
         self._by_id = True
@@ -50,10 +50,10 @@ class FetchSession:
         return self._by_id
 
     def request(self, wanted: Mapping[TopicPartition, Wanted]) -> FetchRequest:
-        """The next request, its limits for the caller to set. `accept` or `lost` must follow."""
+        """Returns the next request, with limits left for the caller to set. `accept` or `lost` must follow."""
         by_id = all(each.topic_id != ZERO_UUID for each in wanted.values())
         if by_id != self._by_id:
-            # A session speaks one language: it is closed, and another begins with the same request.
+            # A session uses either names or ids: to switch, close it and open another with the same request.
             self._epoch = _FIRST_EPOCH
         self._by_id = by_id
         if self._epoch == _FIRST_EPOCH:
@@ -65,7 +65,7 @@ class FetchSession:
             forgotten = {
                 partition: each
                 for partition, each in before.items()
-                # A topic that was created anew has the same name and another id.
+                # A recreated topic has the same name but another id.
                 if partition not in wanted or wanted[partition].topic_id != each.topic_id
             }
         self._partitions = dict(wanted)
@@ -86,7 +86,7 @@ class FetchSession:
             self._begin_again(close=True)
             return False
         if response.session_id == _NO_SESSION:
-            # The broker has no room for one, or does not know of sessions.
+            # The broker has no room for a session, or does not support them.
             self._begin_again(close=False)
         elif self._epoch == _FIRST_EPOCH:
             self._id = response.session_id
@@ -96,7 +96,7 @@ class FetchSession:
         return True
 
     def lost(self) -> None:
-        """No answer came, so it is not known what the broker knows."""
+        """No response came, so the broker's state is unknown."""
         self._begin_again(close=True)
 
     def answers(self, response: FetchResponse) -> Iterator[tuple[TopicPartition, PartitionData]]:
@@ -107,13 +107,13 @@ class FetchSession:
                     yield TopicPartition(name, data.partition_index), data
 
     def _fits(self, response: FetchResponse) -> bool:
-        """A first answer is about everything that was asked; later ones are about part of it."""
+        """A full response covers everything requested; later ones cover a part."""
         told = {partition for partition, _ in self.answers(response)}
         asked = self._partitions.keys()
         return told == asked if self._epoch == _FIRST_EPOCH else told <= asked
 
     def _begin_again(self, *, close: bool) -> None:
-        """With `close`, the next request names the old session, which the broker then drops."""
+        """Starts a new session. With `close`, the next request names the old one, which the broker then drops."""
         if not close:
             self._id = _NO_SESSION
         self._epoch = _FIRST_EPOCH

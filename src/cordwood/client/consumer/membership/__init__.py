@@ -1,1 +1,1 @@
-"""Being a member of a group: a machine for each protocol, and the driver that runs either."""
+"""Group membership: a machine for each protocol, and the driver that runs either."""

@@ -1,15 +1,15 @@
 """A member of a classic group: JoinGroup, SyncGroup, heartbeats, LeaveGroup. Sans-IO.
 
-A rebalance, as the member lives it:
+The steps of a rebalance:
 
-    prepare    eager: the application lets go of all it has. Cooperative (KIP-429): of what it does not read any more.
-    join       JoinGroup tells topics and assignors, and is answered when all members have joined.
-    sync       The leader assigns for all of them; SyncGroup brings each its part.
-    complete   cooperative: the application lets go of what was taken, and the member joins again, so that others can
-               have it. What is new is given to the application.
+    prepare    eager: the application releases all partitions; cooperative (KIP-429): those of unsubscribed topics
+    join       JoinGroup carries topics and assignors, and is answered when all members have joined
+    sync       the leader assigns; SyncGroup returns each member's assignment
+    complete   cooperative: the application releases revoked partitions, and the member rejoins to free them for others;
+               new partitions are given to the application
 
-Members that the coordinator does not know any more have lost what they had. A member whose application does not poll
-for `max_poll_interval_ms` leaves by itself, and joins again when it does.
+A member that the coordinator no longer knows has lost its partitions. A member whose application does not poll for
+`max_poll_interval_ms` leaves by itself, and rejoins at the next poll.
 """
 
 from dataclasses import replace
@@ -64,12 +64,12 @@ from cordwood.wire.messages.join_group import JoinGroupRequest, JoinGroupRequest
 from cordwood.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from cordwood.wire.schema import Request
 
-# A join waits for the others up to the rebalance timeout; its answer may take a little longer.
+# A join waits for the others up to the rebalance timeout; its response may take slightly longer.
 _JOIN_TIMEOUT_LAPSE_MS = 5_000
 
 
 class ClassicMember:
-    """The machine; `events` says how it is driven. Raises `BadSetting` for assignors that do not go together."""
+    """The machine; see `events` for how it is driven. Raises `BadSetting` for incompatible assignors."""
 
     def __init__(self, settings: ConsumerSettings, random: Random) -> None:
         if settings.group_id is None:
@@ -85,16 +85,16 @@ class ClassicMember:
 
         self._state = State.OUT
         self._generation = Generation(settings.group_id, settings.group_instance_id)
-        # As of the last rebalance that came to its end.
+        # As of the last finished rebalance.
         self._metadata = self._generation.metadata
         self._possession = Possession()
         self._leading: Leading | None = None
         self._cluster = GroupTopics({})
         self._topics: frozenset[str] = frozenset()
-        # What the last JoinGroup said.
+        # The contents of the last JoinGroup.
         self._joined_topics: frozenset[str] = frozenset()
 
-        # Why to join (again); None if there is no need.
+        # The reason to (re)join; None if there is no need.
         self._rejoin: str | None = None
         self._is_prepared = False
         self._needs_poll = False
@@ -131,7 +131,7 @@ class ClassicMember:
             case Polled():
                 self._liveness.polled(now_s)
                 if not self._needs_poll:
-                    # Applications poll often; nothing else comes of it.
+                    # Applications poll often; nothing else follows from it.
                     return []
                 self._needs_poll = False
             case Answered(request, response):
@@ -147,7 +147,7 @@ class ClassicMember:
                 self._leave_by_s = now_s + self._settings.heartbeat_interval_ms / 1000
                 self._topics = frozenset()
             case Tick():
-                # It may have come a moment too early, and is then asked for again.
+                # It may have come a moment too early, and is then requested again.
                 self._wake_at_s = None
         self._advance(now_s)
         effects, self._effects = self._effects, []
@@ -170,7 +170,7 @@ class ClassicMember:
             self._heartbeat = None
             self._end_heartbeat(response, now_s)
 
-    # ---- what to do next
+    # ---- next steps
 
     def _advance(self, now_s: float) -> None:
         if self._state in HEARTBEATING:
@@ -234,8 +234,8 @@ class ClassicMember:
             rebalance_timeout_ms=self._settings.max_poll_interval_ms,
         )
         self._move(Move.JOIN_SENT)
-        # Joins have a connection of their own: a heartbeat that is still under way may be heard after this one, when it
-        # is of a generation that is over. What became of the member, the answer to the join will say.
+        # Joins have their own connection: a heartbeat of the previous generation in flight may be processed after this
+        # join. The join's response decides about the member.
         self._heartbeat = None
         self._ask_patiently(self._in_flight)
 
@@ -281,7 +281,7 @@ class ClassicMember:
             id=response.generation_id,
             protocol_name=response.protocol_name,
         )
-        # An answer to one of the generation before says nothing of this one.
+        # A response for the previous generation is irrelevant to this one.
         self._heartbeat = None
         self._liveness.restart(now_s)
         if response.leader == response.member_id:
@@ -298,7 +298,7 @@ class ClassicMember:
             self._give_up(error)
             return
         if response.skip_assignment:
-            # A static leader that came back: the assignment of the group stands (KIP-814).
+            # A returning static leader: the group's assignment stands (KIP-814).
             self._leading.keep(self._cluster)
             self._sync([], Move.JOINED)
             return
@@ -373,7 +373,7 @@ class ClassicMember:
             self._rejoin = "received assignment does not match the current subscription"
             return
         owned, assigned = self._possession.assignment, frozenset(assignment.partitions)
-        # None, where it is eager: it let go of all.
+        # None with the eager protocol, which has revoked all.
         if taken := owned - assigned:
             self._rejoin = "need to revoke partitions and re-join"
             self._tell(Revoke(taken))
@@ -405,7 +405,7 @@ class ClassicMember:
         if code is ErrorCode.NONE:
             self._liveness.answered(now_s)
             return
-        # What is not in the table is no reason to leave a group: it is tried again.
+        # Unknown errors are no reason to leave a group: retry.
         match classic_errors.HEARTBEAT.get(code, Remedy.RETRY):
             case Remedy.REJOIN:
                 self._liveness.answered(now_s)
@@ -419,7 +419,7 @@ class ClassicMember:
             case remedy:
                 self._remedy(remedy, code, "Heartbeat", now_s)
 
-    # ---- when something fails
+    # ---- failures
 
     def _miss(self, request: Request[Any], now_s: float) -> None:
         if request is self._in_flight:
@@ -470,7 +470,7 @@ class ClassicMember:
 
     def _go(self, leaving: Leave, now_s: float) -> None:
         if assignment := self._possession.assignment:
-            # While a generation begins nothing can be committed, which does not take long unless the leader hangs.
+            # At the start of a generation commits are impossible, which is brief unless the leader hangs.
             is_between = self._state in (State.ASSIGNING, State.SYNCING)
             if is_between and now_s < self._leave_by_s:
                 return
@@ -483,7 +483,7 @@ class ClassicMember:
             self._come_in()
 
     def _ask_to_leave(self, reason: str, stays_static: bool) -> None:
-        """Once; a coordinator that does not hear it will notice that heartbeats do not come."""
+        """Tried once; a coordinator that does not get it will notice the missing heartbeats."""
         is_static = self._generation.group_instance_id is not None
         if self._generation.member_id and not (is_static and stays_static):
             self._effects.append(Ask(self._generation.leave(reason)))
@@ -499,7 +499,7 @@ class ClassicMember:
         self._generation = self._generation.void(keeps_id=keeps_id)
         self._metadata = self._generation.void().metadata
 
-    # ---- small things
+    # ---- helpers
 
     def _move(self, move: Move) -> None:
         self._state = TRANSITIONS[self._state, move]
@@ -508,6 +508,6 @@ class ClassicMember:
         self._effects += self._possession.tell(step)
 
     def _ask_patiently(self, request: JoinGroupRequest | SyncGroupRequest) -> None:
-        """It waits for the others."""
+        """Sends a request that waits for other members, with a longer timeout."""
         timeout_ms = self._settings.max_poll_interval_ms + _JOIN_TIMEOUT_LAPSE_MS
         self._effects.append(Ask(request, max(self._settings.request_timeout_ms, timeout_ms)))

@@ -8,24 +8,24 @@ from cordwood.wire.errors import ErrorCode
 
 class Remedy(Enum):
     RETRY = auto()
-    """After a pause."""
+    """Retry after a pause."""
     FIND_COORDINATOR = auto()
-    """It is elsewhere; again after a pause."""
+    """Find the coordinator again, after a pause."""
     REJOIN = auto()
-    """At once, with its member id."""
+    """Rejoin at once, with the member id."""
     REJOIN_WITH_ID = auto()
-    """The generation is over, and what the member had is lost; its id may still be good."""
+    """The generation is over, and the partitions are lost; the member id may still be valid."""
     REJOIN_AS_NEW = auto()
-    """The coordinator does not know it any more."""
+    """The coordinator no longer knows the member."""
     TAKE_ID = auto()
-    """The coordinator gave it an id, to join with (KIP-394)."""
+    """The coordinator assigned an id to join with (KIP-394)."""
     GIVE_UP = auto()
-    """The application is told."""
+    """Report the error to the application."""
 
 
 JOIN: Mapping[ErrorCode, Remedy] = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: Remedy.RETRY,
-    # The coordinator could not write down what the join changed.
+    # The coordinator could not write the join's changes.
     ErrorCode.REBALANCE_IN_PROGRESS: Remedy.RETRY,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: Remedy.FIND_COORDINATOR,
     ErrorCode.NOT_COORDINATOR: Remedy.FIND_COORDINATOR,

@@ -37,7 +37,7 @@ def write_subscription(subscription: Subscription) -> bytes:
 
 
 def read_subscription(data: bytes, group_instance_id: str | None) -> Subscription:
-    """Raises `BadAnswer` if it is none."""
+    """Raises `BadAnswer` if the bytes are not a subscription."""
     message = _read(ConsumerProtocolSubscription, data)
     return Subscription(
         topics=message.topics,
@@ -63,8 +63,8 @@ def write_assignment(assignment: Assignment) -> bytes:
 
 
 def read_assignment(data: bytes) -> Assignment:
-    """Raises `BadAnswer` if it is none. Some leaders leave out members that get nothing, which then receive no bytes at
-    all."""
+    """Raises `BadAnswer` if the bytes are not an assignment. Some leaders leave out members without partitions, which
+    then receive no bytes at all."""
     if not data:
         return Assignment([])
     message = _read(ConsumerProtocolAssignment, data)
@@ -85,7 +85,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> Collection[tuple[str, lis
 
 def _read(kind: type[M], data: bytes) -> M:
     try:
-        # Later versions begin as the latest that is known does.
+        # Later versions start like the latest known one.
         version = min(max(int.from_bytes(data[:_VERSION_BYTES], signed=True), 0), _LATEST)
         return decode(kind, version, data[_VERSION_BYTES:], strict=False)
     except DecodeError as error:

@@ -1,17 +1,17 @@
-"""The states of a classic group's member, and what moves it from one to another."""
+"""The states of a classic group's member and their transitions."""
 
 from collections.abc import Mapping
 from enum import Enum
 
 
 class State(Enum):
-    # Nothing is wanted of a group: not subscribed, left, or given up for an error.
+    # No group is needed: not subscribed, left, or given up after an error.
     OUT = "out"
-    # To join, once the application polls, has let go of what it must, or the pause after a failure is over.
+    # Will join once the application polls and has released partitions, or after a failure's back-off.
     UNJOINED = "unjoined"
-    # JoinGroup waits for the others.
+    # JoinGroup waits for the other members.
     JOINING = "joining"
-    # It leads, and learns how many partitions the topics of the others have.
+    # The leader waits for partition counts of the other members' topics.
     ASSIGNING = "assigning"
     # SyncGroup waits for the leader's.
     SYNCING = "syncing"
@@ -45,5 +45,6 @@ TRANSITIONS: Mapping[tuple[State, Move], State] = {
     **{(state, Move.ENDED): State.OUT for state in State},
 }
 
-# Where the coordinator waits for heartbeats. While it joins, the pending JoinGroup stands for the member.
+# States in which the coordinator expires the session without heartbeats. During a join the pending JoinGroup keeps it
+# alive.
 HEARTBEATING = frozenset({State.ASSIGNING, State.SYNCING, State.STABLE})

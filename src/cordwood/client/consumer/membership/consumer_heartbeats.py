@@ -1,4 +1,4 @@
-"""The heartbeats of a KIP-848 member: what it is and wants, of which it says only what is new."""
+"""Builds the heartbeats of a KIP-848 member, which contain only changes."""
 
 from collections.abc import Iterable
 
@@ -12,24 +12,24 @@ TopicIdPartition = tuple[Uuid, int]
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
 STATIC_LEAVE_EPOCH = -2
-"""Comes back: its partitions are kept for it until its session ends (KIP-345)."""
+"""Leaves temporarily: its partitions are reserved until its session ends (KIP-345)."""
 
 
 class Heartbeats:
-    """Remembers what the coordinator has been told; `forget` after anything that leaves that in doubt."""
+    """Remembers what was sent; call `forget` when it is unknown whether it arrived."""
 
     def __init__(self, settings: ConsumerSettings, member_id: str) -> None:
         assert settings.group_id is not None
         self._settings = settings
         self._group_id = settings.group_id
         self._member_id = member_id
-        # None is nothing.
+        # Nothing sent yet.
         self._told_subscription: Subscribed | None = None
         self._told_owned: frozenset[TopicIdPartition] | None = None
         self._had_pattern = False
 
     def join(self, subscription: Subscribed) -> ConsumerGroupHeartbeatRequest:
-        """All of it; a member that joins owns nothing."""
+        """Returns a complete heartbeat; a joining member owns nothing."""
         self.forget()
         return self.beat(JOIN_EPOCH, subscription, frozenset())
 
@@ -45,7 +45,7 @@ class Heartbeats:
         if told is None or subscription.topics != told.topics:
             request.subscribed_topic_names = sorted(subscription.topics)
         if told is None or subscription.pattern != told.pattern:
-            # Version 0 has no patterns, so nothing is said of them unless there is one to take back.
+            # Version 0 has no patterns, so the field is set only if there is one to remove.
             request.subscribed_topic_regex = (
                 "" if subscription.pattern is None and self._had_pattern else subscription.pattern
             )
@@ -62,7 +62,7 @@ class Heartbeats:
         return self._request(STATIC_LEAVE_EPOCH if is_static and stays_static else LEAVE_EPOCH)
 
     def forget(self) -> None:
-        """The next one says everything."""
+        """Makes the next heartbeat complete."""
         self._told_subscription = None
         self._told_owned = None
 

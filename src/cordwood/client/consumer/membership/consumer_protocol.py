@@ -1,8 +1,8 @@
-"""A member of a group whose coordinator assigns (KIP-848): heartbeats carry all there is to say, both ways.
+"""A member of a group whose coordinator assigns (KIP-848): heartbeats carry everything, both ways.
 
-The member says which topics it wants and which partitions it has; the coordinator answers with those that it is to
-have. It lets go of some first and says so, since others wait for them, then takes the new ones. It is given topics by
-their ids: those whose name it does not know wait.
+The member sends its subscription and owned partitions; the coordinator returns the target assignment. The member
+revokes partitions first and confirms that, since others wait for them, then takes the new ones. Topics come by id:
+unknown ids wait until their names are resolved.
 """
 
 from typing import Any
@@ -47,7 +47,7 @@ from cordwood.wire.schema import Request
 
 
 class ConsumerProtocolMember:
-    """The machine of `events` for group_protocol=consumer. It makes its own member id, and keeps it (KIP-1082)."""
+    """The machine of `events` for group_protocol=consumer. It generates its own member id, and keeps it (KIP-1082)."""
 
     def __init__(self, settings: ConsumerSettings, random: Random) -> None:
         assert settings.group_id is not None
@@ -59,20 +59,20 @@ class ConsumerProtocolMember:
         self._heartbeats = Heartbeats(settings, self._member_id)
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, random)
         self._effects: list[Effect] = []
-        # What the application wants, and when it was last heard of.
+        # The application's subscription, and the time of its last poll.
         self._subscription = Subscribed(frozenset())
         self._is_wanted = False
         self._polled_s = 0.0
         self._is_back = False
         self._stays_static = True
-        # What it has, is about to have, and is to have; None is nothing said since it joined.
+        # Owned, pending and target partitions; None if none was received since joining.
         self._owned: dict[TopicPartition, Uuid] = {}
         self._arriving: dict[TopicPartition, Uuid] = {}
         self._target: frozenset[TopicIdPartition] | None = None
         self._target_was_told = False
         self._waiting: Revoke | Lose | Assign | None = None
         self._topic_names: dict[Uuid, str] = {}
-        # What the coordinator knows and is told.
+        # The coordinator's knowledge about this member.
         self._epoch = 0
         self._is_known = False
         self._gave_instance_back = False
@@ -113,7 +113,7 @@ class ConsumerProtocolMember:
                 self._polled_s = now_s
                 self._is_back = True
                 if self.state is MemberState.STABLE and self._wake_s is not None and now_s < self._wake_s:
-                    # Nothing is due: an application that polls for each record pays little for it.
+                    # Nothing is due: applications that poll for each record must pay little for it.
                     return []
             case Answered(request, response) if request is self._in_flight:
                 self._in_flight = None
@@ -138,7 +138,7 @@ class ConsumerProtocolMember:
         return self._effects
 
     def _go_on(self, now_s: float) -> None:
-        """Whatever happened: what follows from how things are now."""
+        """Performs all steps that follow from the current state."""
         if self.state in IN_GROUP and now_s >= self._polled_s + self._max_poll_interval_s:
             self._become_stale()
         self._change_assignment()
@@ -147,10 +147,10 @@ class ConsumerProtocolMember:
         self._send_heartbeat(now_s)
         self._ask_to_be_woken(now_s)
 
-    # ---- in the group, and out of it
+    # ---- joining and leaving
 
     def _come_and_go(self, now_s: float) -> None:
-        """Where the next state depends on what the application has still to let go of, it has let go of it now."""
+        """Enters the next state, which may depend on the application having released its partitions."""
         match self.state:
             case MemberState.PREPARE_LEAVING if self._is_known:
                 self._become(MemberState.LEAVING)
@@ -171,13 +171,14 @@ class ConsumerProtocolMember:
 
     def _join(self, now_s: float) -> None:
         self._become(MemberState.JOINING)
-        # The application has the whole of its time again, however long it took to let go.
+        # The poll interval starts anew, however long releasing partitions took.
         self._polled_s = now_s
         if self._failures == 0:
             self._next_heartbeat_s = now_s
 
     def _become_stale(self) -> None:
-        """The application is stuck or slow. Others take over; when it polls again, it hears that it has lost all."""
+        """The application is stuck or slow. Others take over; at its next poll it is told that it has lost
+        everything."""
         self._become(MemberState.STALE)
         self._is_back = False
         self._leave_epoch_behind()
@@ -195,7 +196,7 @@ class ConsumerProtocolMember:
         self._leave_epoch_behind()
         if self.state in IN_GROUP:
             self._become(MemberState.FATAL)
-            # The application has to ask for it again.
+            # The application must subscribe again.
             self._is_wanted = False
             self._effects.append(Raise(error))
 
@@ -206,7 +207,7 @@ class ConsumerProtocolMember:
         self._heartbeats.forget()
 
     def _say_goodbye(self, *, stays_static: bool) -> None:
-        """Whatever is under way: its answer is of no interest any more."""
+        """Sends a leave request; responses to earlier requests are ignored."""
         self._in_flight = self._heartbeats.leave(stays_static=stays_static)
         self._is_known = False
         self._effects.append(Ask(self._in_flight))
@@ -217,10 +218,10 @@ class ConsumerProtocolMember:
         assert state in NEXT_STATES[self.state], f"{state.name} is not a valid transition from {self.state.name}"
         self.state = state
 
-    # ---- what the application has
+    # ---- assignment
 
     def _change_assignment(self) -> None:
-        """One step of it, and only when the application is through with the last one."""
+        """Starts one step of a change, when the application has finished the last one."""
         if self._waiting is not None:
             return
         match self.state:
@@ -231,7 +232,7 @@ class ConsumerProtocolMember:
             case MemberState.PREPARE_LEAVING | MemberState.FENCED | MemberState.STALE | MemberState.FATAL if (
                 self._owned
             ):
-                # One that is not a member any more has lost them already.
+                # A removed member has lost them already.
                 self._hand_over(Lose(frozenset(self._owned)))
 
     def _reconcile(self) -> None:
@@ -278,7 +279,7 @@ class ConsumerProtocolMember:
         return frozenset((topic_id, partition.partition) for partition, topic_id in claimed.items())
 
     def _learn_names(self, topic_ids: dict[str, Uuid]) -> None:
-        # A topic that was deleted and created again has another id, and the old one means nothing any more.
+        # A recreated topic has another id; the old id is meaningless.
         self._topic_names = {
             topic_id: name for topic_id, name in self._topic_names.items() if topic_ids.get(name, topic_id) == topic_id
         }
@@ -319,7 +320,7 @@ class ConsumerProtocolMember:
             self._hear_refusal(request, error, now_s)
             return
         if not self._is_known:
-            # We have left.
+            # The member has left.
             return
         self._failures = 0
         self._gave_instance_back = False
@@ -346,7 +347,7 @@ class ConsumerProtocolMember:
 
     def _hear_refusal(self, request: Request[Any], error: BrokerError, now_s: float) -> None:
         if not self._is_known:
-            # What is refused is to leave; then its session ends by itself.
+            # A refused leave does no harm: the session will expire.
             return
         if error.code in _NOT_COORDINATOR:
             self._effects.append(ForgetCoordinator())
@@ -354,13 +355,13 @@ class ConsumerProtocolMember:
             self._become_fenced()
             self._try_again(now_s)
             if self._failures == 1:
-                # There is nothing to wait for: the coordinator takes new members.
+                # Don't wait: the coordinator accepts new members.
                 self._next_heartbeat_s = now_s
         elif error.retriable:
             self._try_again(now_s)
         elif error.code == ErrorCode.UNRELEASED_INSTANCE_ID and not self._gave_instance_back:
-            # We may own it ourselves: a join arrived and its response was lost, or our leave did not arrive. We
-            # give it back, which is refused if it is another's, and see.
+            # The member itself may own the id: a join's response was lost, or a leave did not arrive. Release it, which
+            # fails if it belongs to another client.
             self._gave_instance_back = True
             self._say_goodbye(stays_static=True)
             self._next_heartbeat_s = now_s
@@ -368,12 +369,12 @@ class ConsumerProtocolMember:
             self._become_fatal(explained(request, error))
 
     def _try_again(self, now_s: float) -> None:
-        """Later, and then it says everything: what the coordinator has heard is not known."""
+        """Retries later with a complete heartbeat, because it is unknown what the coordinator received."""
         self._heartbeats.forget()
         self._failures += 1
         self._next_heartbeat_s = now_s + self._backoff.pause_s(self._failures)
 
-    # ---- time
+    # ---- timers
 
     def _ask_to_be_woken(self, now_s: float) -> None:
         times = []
@@ -383,7 +384,7 @@ class ConsumerProtocolMember:
             times.append(self._heartbeat_due_s(now_s))
         if not times:
             return
-        # Being woken too early does no harm, so a time that is asked for already will do.
+        # Waking too early does no harm, so an existing timer is good enough.
         if self._wake_s is None or min(times) < self._wake_s:
             self._wake_s = min(times)
             self._effects.append(WakeAt(self._wake_s))

@@ -6,24 +6,24 @@ from enum import Enum
 
 class MemberState(Enum):
     UNSUBSCRIBED = "unsubscribed"
-    """Not in the group, and does not want to be; or is to join within the application's next poll."""
+    """Not in the group; may join within the application's next poll."""
     JOINING = "joining"
-    """Says epoch 0 until the coordinator has answered."""
+    """Sends epoch 0 until the coordinator has answered."""
     RECONCILING = "reconciling"
-    """The assignment differs from the owned partitions: the application has to give up or take some."""
+    """The assignment differs from the owned partitions: the application must release or take some."""
     ACKNOWLEDGING = "acknowledging"
-    """It has what it was given, and is to tell so."""
+    """It has taken its assignment, and must confirm it."""
     STABLE = "stable"
     FENCED = "fenced"
     """The coordinator has removed it: the application loses all it has, then the member joins again."""
     STALE = "stale"
-    """It left by itself, for the application did not poll for max_poll_interval_ms; joins again when that polls."""
+    """It left because the application did not poll for max_poll_interval_ms; rejoins at the next poll."""
     PREPARE_LEAVING = "prepare_leaving"
-    """The application lets go of all it has before the member leaves."""
+    """The application releases all partitions before the member leaves."""
     LEAVING = "leaving"
-    """Has told that it leaves."""
+    """It has sent its leave request."""
     FATAL = "fatal"
-    """The coordinator will not have it; the application has been told why."""
+    """The coordinator refused it; the application was told why."""
 
 
 S = MemberState
@@ -53,4 +53,4 @@ NEXT_STATES: Mapping[MemberState, Mapping[MemberState, str]] = {
 }
 
 IN_GROUP = frozenset({S.JOINING, S.RECONCILING, S.ACKNOWLEDGING, S.STABLE})
-"""Takes part: sends heartbeats, and the application has to poll."""
+"""Takes part: sends heartbeats, and the application must poll."""

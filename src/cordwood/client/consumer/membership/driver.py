@@ -1,4 +1,4 @@
-"""Runs a member of a group: performs what its machine wants, in the background, whatever the application does.
+"""Runs a group member: performs its machine's effects in the background, whatever the application does.
 
 The consumer, within its calls of poll:
 
@@ -67,20 +67,20 @@ class MembershipDriver:
 
     def __init__(self, client: Client, machine: Machine, group_id: str, *, network: Network, random: Random) -> None:
         self.changed = asyncio.Event()
-        """Set when there may be news: a step that waits, an error, the end of leaving. The waiting task clears it."""
+        """Set when there may be news: a waiting step, an error, the end of leaving. The waiting task clears it."""
         self.waiting: Revoke | Lose | Assign | None = None
         """The next action for the application, which calls `settled` afterwards."""
         self.error: ClientError | None = None
-        """The member takes no part any more, until it subscribes again."""
+        """The member takes no part until it subscribes again."""
         self.group_topics: frozenset[str] = frozenset()
-        """Topics that other members read in the group that this member leads: the client keeps their metadata fresh."""
+        """Topics that other members of the group read, if this member leads: the client keeps their metadata fresh."""
         self._client = client
         self._machine = machine
         self._last_metadata = machine.metadata
         self._group_id = group_id
         self._loop = asyncio.get_running_loop()
-        # Answers come in the order of the requests. A join waits for all members, and a fetch for records: neither
-        # may hold up heartbeats and commits, so those have a connection of their own, and joins another one.
+        # Responses come in request order. A join waits for all members, and a fetch for records: neither may delay
+        # heartbeats and commits. So those have their own connection, and joins another one.
         self._connections = BrokerConnections(network, client.settings, random)
         self._joining_connections = BrokerConnections(network, client.settings, random)
         self._coordinator_id: int | None = None
@@ -88,12 +88,12 @@ class MembershipDriver:
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_polling = False
-        # An error that will not pass, and what came after it: the machine is told when it is wanted again.
+        # A final error, and later events: the machine gets them when it is active again.
         self._unheard: list[Event] = []
         self._is_leaving = False
         self._leaving: set[asyncio.Task[None]] = set()
 
-    # ---- what the consumer sees
+    # ---- state for the consumer
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
@@ -101,18 +101,18 @@ class MembershipDriver:
 
     @property
     def metadata(self) -> GroupMetadata:
-        """Its present membership; none if it is no member."""
+        """The current membership; none if it is no member."""
         return self._machine.metadata
 
     @property
     def last_metadata(self) -> GroupMetadata:
-        """As who the application was given what it has, also when the group has gone on without it: a transaction's
-        offsets are refused then, while those that come from nobody are taken from anyone (KIP-447)."""
+        """The membership under which the application got its partitions, even if it has ended since: then a
+        transaction's offsets are refused, while those without a member would be accepted (KIP-447)."""
         return self._last_metadata
 
     @property
     def is_member(self) -> bool:
-        """As far as is known: others have, or will have, what one who is none was given."""
+        """As far as is known. Without membership, the partitions belong, or will belong, to others."""
         return self.metadata.generation_id > 0
 
     @property
@@ -125,25 +125,25 @@ class MembershipDriver:
         be told."""
         return self._is_leaving and not (self.assignment or self.waiting or self._leaving)
 
-    # ---- what it tells
+    # ---- events from the consumer
 
     def subscribe(self, topics: frozenset[str], pattern: str | None = None) -> None:
-        """The member joins within the application's next poll, or tells its group."""
+        """The member joins within the application's next poll, or updates its subscription."""
         self._is_leaving = False
         self._come_back()
         self._hear(Subscribed(topics, pattern))
 
     def topics_changed(self) -> None:
-        """The client's metadata is new."""
+        """Called when the client has new metadata."""
         self._hear(self._topics({}))
 
     def polled(self) -> None:
-        """The application is alive. `polling` says so all the time that it lasts."""
+        """The application is alive. `polling` implies that throughout."""
         self._hear(Polled())
 
     @contextmanager
     def polling(self) -> Iterator[None]:
-        """The application waits in a call of poll; while it does what `waiting` says, it may still be late."""
+        """Marks the application as waiting in a poll; its work on `waiting` may still exceed the poll interval."""
         self.polled()
         self._is_polling = True
         try:
@@ -153,7 +153,7 @@ class MembershipDriver:
             self.polled()
 
     def settled(self) -> None:
-        """The application is through with what was `waiting`."""
+        """The application has finished the `waiting` step."""
         assert self.waiting is not None, "nothing waited for the application"
         self.waiting = None
         self._hear(Settled())
@@ -165,14 +165,14 @@ class MembershipDriver:
         self._hear(Declined())
 
     def leave(self, reason: str, *, stays_static: bool = True) -> None:
-        """Begins it; `has_left` follows, after the steps that wait for the application."""
+        """Starts to leave; `has_left` follows, after the steps that wait for the application."""
         self._come_back()
         self._is_leaving = True
         self._hear(Leave(reason, stays_static))
         self.changed.set()
 
     async def close(self) -> None:
-        """At once, whether or not the member has left."""
+        """Stops at once, whether or not the member has left."""
         if self._timer is not None:
             self._timer.cancel()
         going_on: list[asyncio.Task[Any]] = [*self._tasks]
@@ -187,11 +187,11 @@ class MembershipDriver:
     # ---- the coordinator
 
     async def coordinator(self) -> BrokerConnection:
-        """For commits. One try; raises a `ClientError`."""
+        """Returns the coordinator for commits. One try; raises a `ClientError`."""
         return await self._connect(self._connections)
 
     def forget_coordinator(self) -> None:
-        """It said that it is not the coordinator, or did not answer."""
+        """Drops a coordinator that denied being one, or did not answer."""
         self._coordinator_id = None
 
     async def _connect(self, connections: BrokerConnections) -> BrokerConnection:
@@ -212,7 +212,7 @@ class MembershipDriver:
         if self._finding is None:
             self._finding = self._loop.create_task(self._look_for_coordinator())
             self._finding.add_done_callback(self._found)
-        # Several may wait for it; that one of them gives up is no matter to the others.
+        # Several tasks may wait for it; cancelling one must not affect the others.
         return await asyncio.shield(self._finding)
 
     async def _look_for_coordinator(self) -> int:
@@ -223,7 +223,7 @@ class MembershipDriver:
 
     def _found(self, finding: asyncio.Task[int]) -> None:
         self._finding = None
-        # Whoever waited has been told of an error.
+        # The waiting tasks got the error.
         if not finding.cancelled() and finding.exception() is None:
             self._coordinator_id = finding.result()
 
@@ -236,7 +236,7 @@ class MembershipDriver:
             return
         for effect in self._machine.step(event, self._loop.time()):
             self._perform(effect)
-        # No poll makes it a member, and there may be one for each record.
+        # Not a member: polls have no effect, and there may be one per record.
         if not isinstance(event, Polled):
             self._note_metadata()
 
@@ -284,7 +284,7 @@ class MembershipDriver:
             unheard, self._unheard = self._unheard, []
             for event in unheard:
                 self._hear(event)
-            # Of these the last counts, and that it is later.
+            # Only the last one of these matters.
             self._hear(self._topics({}))
             self._hear(Tick())
 
@@ -299,7 +299,7 @@ class MembershipDriver:
         self._leaving.discard(task)
         self.changed.set()
         if not task.cancelled():
-            # A bug in a machine is to be seen, not to be a member that hangs.
+            # Report a machine's bug, instead of a hanging member.
             task.result()
 
     async def _ask(self, ask: Ask) -> None:
@@ -340,7 +340,7 @@ class MembershipDriver:
                 MetadataRequest(topics=asked, allow_auto_topic_creation=False), at_least=4
             )
         except ClientError:
-            # The leader assigns what it knows of, and again when it knows more.
+            # The leader assigns with known metadata, and again when it knows more.
             pass
         else:
             self._client.cluster = self._client.cluster.updated(response)

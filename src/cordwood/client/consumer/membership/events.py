@@ -1,9 +1,9 @@
 """Events and effects of a group member, shared by the machines of both protocols.
 
 A machine is `step(event, now_s) -> list[Effect]`. It knows no socket, no clock and no application. The driver performs
-effects in their order. Partitions are taken away and given only within the application's own calls of poll: `Revoke`,
-`Lose` and `Assign` wait for the next of them, and the machine hears `Settled` when the application is through with it,
-or `Declined` if nothing is given any more. At most one of the three waits at a time.
+effects in order. Partitions change only within the application's own polls: `Revoke`, `Lose` and `Assign` wait for the
+next poll, and the machine gets `Settled` when the application is done, or `Declined` if the assignment was dropped. At
+most one of the three is pending.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from cordwood.client.errors import ClientError
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import Request
 
-# ---- what a machine hears
+# ---- events
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +24,20 @@ class Subscribed:
     """The application's new subscription; the member joins, or tells its group. An empty one is `Leave`."""
 
     topics: frozenset[str]
-    """By name; those that match the pattern where the client matches it."""
+    """By name; with a pattern that the client matches, the matching topics."""
     pattern: str | None = None
-    """In RE2's syntax, for the broker to match (KIP-848 only)."""
+    """In RE2's syntax, matched by the broker (KIP-848 only)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsChanged:
-    """Partition counts of the topics that anyone in the group may read."""
+    """Partition counts of the topics that members of the group may read."""
 
     partition_counts: Mapping[str, int]
     topic_ids: Mapping[str, Uuid] = field(default_factory=dict)
-    """By name; what was told before stays known, so this may speak of some topics only. For KIP-848, whose answers
-    name topics by their ids."""
+    """By name; adds to earlier ones, so this may be partial. For KIP-848, whose responses identify topics by id."""
     partition_racks: Mapping[TopicPartition, frozenset[str]] = field(default_factory=dict)
-    """Where the replicas of each partition are, as far as brokers tell their racks (KIP-881)."""
+    """The racks of each partition's replicas, as far as brokers report them (KIP-881)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +53,8 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """No answer came, so the coordinator is looked for again before the next request. Retriable errors only: others
-    are raised to the application by the driver."""
+    """No response came, so the coordinator is looked up again before the next request. Retriable errors only: the
+    driver raises others to the application."""
 
     request: Request[Any]
     error: ClientError
@@ -63,57 +62,57 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The application has let go of, or taken, what the last `Revoke`, `Lose` or `Assign` named."""
+    """The application has released, or taken, the partitions of the last `Revoke`, `Lose` or `Assign`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """The application was not given what the last `Assign` named: when it came for it, the member was none any more."""
+    """The application did not get the partitions of the last `Assign`: the membership had ended by then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """For good (`close`), or until it subscribes again."""
+    """Permanently (`close`), or until it subscribes again."""
 
     reason: str
     stays_static: bool = True
-    """A static member that closes does not leave its group for good: it may come back (KIP-345)."""
+    """A closing static member does not leave its group permanently: it may return (KIP-345)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """It is later; sent at the latest when the machine asked for it."""
+    """Time has passed; sent at the time requested by the machine at the latest."""
 
 
 Event = Subscribed | TopicsChanged | Polled | Answered | Failed | Settled | Declined | Leave | Tick
 
-# ---- what it wants done
+# ---- effects
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Send this to the coordinator; several may be on their way. `Answered` or `Failed` follows."""
+    """Send this to the coordinator; several may be in flight. `Answered` or `Failed` follows."""
 
     request: Request[Any]
     timeout_ms: int | None = None
-    """Where the answer may take longer than `request_timeout_ms`: a join waits for the others."""
+    """If the response may take longer than `request_timeout_ms`: a join waits for the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetCoordinator:
-    """It is not the coordinator any more: look for it before the next request."""
+    """The coordinator has changed: look it up before the next request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revoke:
-    """The application still owns these, and may commit before it lets go."""
+    """The application still owns these, and may commit before it releases them."""
 
     partitions: frozenset[TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
 class Lose:
-    """Others may have these already."""
+    """These may belong to others already."""
 
     partitions: frozenset[TopicPartition]
 
@@ -121,15 +120,15 @@ class Lose:
 @dataclass(frozen=True, slots=True)
 class Assign:
     added: frozenset[TopicPartition]
-    """May be empty: the application hears of each rebalance."""
+    """May be empty: the application is told about each rebalance."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindTopics:
-    """The group was given topics whose names the member does not know: `TopicsChanged` is to tell their ids.
+    """The assignment contains topic ids with unknown names: `TopicsChanged` must resolve them.
 
-    Asked again with each heartbeat until it is known (KIP-848 only: a broker that matches a pattern may know of a topic
-    sooner than we do).
+    Repeated with each heartbeat until resolved (KIP-848 only: a broker that matches a pattern may know a topic sooner
+    than the client).
     """
 
     topic_ids: frozenset[Uuid]
@@ -137,22 +136,22 @@ class FindTopics:
 
 @dataclass(frozen=True, slots=True)
 class CountPartitions:
-    """The leader of a classic group is to assign topics that it does not read itself: `TopicsChanged` follows, once,
-    and has those of them that exist."""
+    """The leader of a classic group must assign topics that it does not read itself: `TopicsChanged` follows once, with
+    those that exist."""
 
     topics: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Raise:
-    """The application's next call raises this; the member takes no part any more until it subscribes again."""
+    """Raised by the application's next call; the member takes no part until it subscribes again."""
 
     error: ClientError
 
 
 @dataclass(frozen=True, slots=True)
 class WakeAt:
-    """Send `Tick` at that time, in place of any time asked for before."""
+    """Send `Tick` at that time; replaces an earlier request."""
 
     at_s: float
 
@@ -171,6 +170,6 @@ class Machine(Protocol):
 
     @property
     def is_rebalancing(self) -> bool:
-        """Commits are sure to be refused, or what they name may belong to others soon."""
+        """True if commits would be refused, or their partitions may soon belong to others."""
 
     def step(self, event: Event, now_s: float) -> list[Effect]: ...

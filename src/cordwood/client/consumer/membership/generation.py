@@ -11,7 +11,7 @@ from cordwood.wire.messages.join_group import JoinGroupRequest, JoinGroupRequest
 from cordwood.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from cordwood.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
-# As the broker bounds it (KIP-800).
+# The broker's limit (KIP-800).
 _REASON_CHARACTERS = 255
 
 
@@ -20,7 +20,7 @@ class Generation:
     group_id: str
     group_instance_id: str | None
     member_id: str = ""
-    """Empty as long as the coordinator has given none."""
+    """Empty until the coordinator assigns one."""
     id: int = NO_GENERATION
     protocol_name: str | None = None
     """The assignor that the coordinator chose."""

@@ -20,7 +20,8 @@ from cordwood.wire.messages.sync_group import SyncGroupRequestAssignment
 
 @contextmanager
 def asking(assignor: Assignor) -> Iterator[None]:
-    """It may be the application's, and fail in any way: the application is to hear of it, and not its group to hang."""
+    """Converts errors of an assignor, which may be custom: the application must see them, and the group must not
+    hang."""
     try:
         yield
     except Exception as error:
@@ -28,12 +29,12 @@ def asking(assignor: Assignor) -> Iterator[None]:
 
 
 class Leading:
-    """For one generation."""
+    """Leadership of one generation."""
 
     def __init__(
         self, assignor: Assignor, protocol: RebalanceProtocol, members: Sequence[JoinGroupResponseMember]
     ) -> None:
-        """Raises `BadAnswer` if what a member said does not read."""
+        """Raises `BadAnswer` if a member's subscription cannot be decoded."""
         self._assignor = assignor
         self._protocol = protocol
         self._subscriptions = {
@@ -42,25 +43,25 @@ class Leading:
         self.topics = frozenset(topic for said in self._subscriptions.values() for topic in said.topics)
         """Topics that any member of the group reads."""
         self.is_outdated = False
-        """True if the topics differ from those that the assignment was made from."""
+        """True if the topics have changed since the assignment."""
         self._assigned_from: GroupTopics | None = None
 
     def keep(self, cluster: GroupTopics) -> None:
-        """The assignment stands."""
+        """Keeps the existing assignment."""
         self._assigned_from = self._of_group(cluster)
 
     def learn(self, cluster: GroupTopics) -> None:
         self.is_outdated = self._assigned_from != self._of_group(cluster)
 
     def assign(self, cluster: GroupTopics) -> list[SyncGroupRequestAssignment]:
-        """Raises `IllegalState` where an assignor of the application's fails or breaks the rules."""
+        """Raises `IllegalState` if a custom assignor fails or violates the rules."""
         with asking(self._assignor):
             assignments = self._assignor.assign(self._of_group(cluster), self._subscriptions)
-        # The built-in one minds the generations of what members say they own; two of them may name the same.
+        # The built-in one considers the generations of owned partitions; two members may claim the same one.
         if self._protocol is RebalanceProtocol.COOPERATIVE and self._assignor.name != CooperativeStickyAssignor.name:
             _check_cooperative(self._assignor.name, self._subscriptions, assignments)
         given = {partition.topic for assignment in assignments.values() for partition in assignment.partitions}
-        # An assignor of one's own may give topics that nobody named.
+        # A custom assignor may assign topics that no member subscribes to.
         self.topics |= given
         self._assigned_from = self._of_group(cluster)
         return [

@@ -1,4 +1,4 @@
-"""When a member of a classic group owes a heartbeat, and which side is late: the coordinator or the application."""
+"""Timers of a classic group's member: its next heartbeat, the session, and the poll interval."""
 
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.net.peers.backoff import Backoff
@@ -12,11 +12,11 @@ class Liveness:
         self._backoff = backoff
         self._failures = 0
         self.next_heartbeat_s = 0.0
-        """Unless one is on its way."""
+        """When the next heartbeat is due, unless one is in flight."""
         self.session_ends_s = 0.0
-        """Without a heartbeat that was answered well, the coordinator may be gone."""
+        """Without a successful heartbeat until then, the coordinator may be gone."""
         self.poll_ends_s = 0.0
-        """Without a poll, the application is stuck."""
+        """Without a poll until then, the application is stuck."""
 
     def restart(self, now_s: float) -> None:
         """The member has joined."""
@@ -26,7 +26,7 @@ class Liveness:
         self.polled(now_s)
 
     def begin_again(self, now_s: float) -> None:
-        """With another coordinator, perhaps."""
+        """Starts anew, possibly with another coordinator."""
         self.session_ends_s = now_s + self._session_s
         self.next_heartbeat_s = now_s
 

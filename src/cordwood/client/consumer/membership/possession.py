@@ -9,7 +9,7 @@ Step = Revoke | Lose | Assign
 class Possession:
     def __init__(self) -> None:
         self.assignment: frozenset[TopicPartition] = frozenset()
-        # The first waits for the application now.
+        # The first one is with the application now.
         self._steps: list[Step] = []
 
     @property
@@ -21,7 +21,7 @@ class Possession:
         return [step] if len(self._steps) == 1 else []
 
     def settle(self) -> list[Effect]:
-        """The application is through with the first."""
+        """The application has finished the first step."""
         match self._steps.pop(0):
             case Revoke(partitions) | Lose(partitions):
                 self.assignment -= partitions
@@ -30,7 +30,7 @@ class Possession:
         return self._next()
 
     def decline(self) -> list[Effect]:
-        """The first, which is to give, comes to nothing."""
+        """Drops the first step, an assignment."""
         self._steps.pop(0)
         return self._next()
 

@@ -1,8 +1,8 @@
-"""The offsets that a consumer commits, and those that its group has committed.
+"""Commits a consumer's offsets, and looks up its group's committed offsets.
 
-Commits are done one after the other, so that a later one is never overtaken by an earlier one; commits that wait for
-their turn and for nobody go out together. What is committed without being asked (`enable_auto_commit`) is what the
-application has been given: it comes back for more when it is through with that.
+Commits are sent one after the other, so that none overtakes an earlier one; queued ones without a waiting caller are
+merged. Automatic commits (`enable_auto_commit`) cover everything returned to the application, which is done with that
+when it asks for more.
 
     commits = Commits(client, settings, driver, consumed=positions.consumed)
     commits.is_member = True            # while subscribed; not while partitions are assigned by hand
@@ -40,7 +40,7 @@ from cordwood.wire.errors import ErrorCode
 
 _log = logging.getLogger(__name__)
 
-# A topic that was created a moment ago may not be known to every broker yet.
+# A topic that was just created may be unknown to some brokers.
 _UNKNOWN_TOPIC_PATIENCE_S = 0.5
 
 CommitCallback = Callable[[dict[TopicPartition, OffsetAndMetadata], ClientError | None], Any]
@@ -48,7 +48,7 @@ CommitCallback = Callable[[dict[TopicPartition, OffsetAndMetadata], ClientError 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A commit that is through: for the callback that was given with it, and for interceptors where it succeeded."""
+    """A finished commit: for its callback, and for interceptors if it succeeded."""
 
     offsets: dict[TopicPartition, OffsetAndMetadata]
     error: ClientError | None
@@ -64,7 +64,7 @@ class Commits:
         *,
         consumed: Callable[[], Offsets],
     ) -> None:
-        """`consumed` tells how far the application has been given the records of each partition that it reads."""
+        """`consumed` returns the application's position in each partition."""
         self._client = client
         self._settings = settings
         self._offsets = GroupOffsets(client, settings, group)
@@ -80,40 +80,40 @@ class Commits:
 
     @property
     def is_member(self) -> bool:
-        """True if the group assigns this consumer's partitions. Otherwise it only commits in the group's name."""
+        """True if the group assigns this consumer's partitions. Otherwise it only uses the group's offsets."""
         return self._offsets.is_member
 
     @is_member.setter
     def is_member(self, is_member: bool) -> None:
         self._offsets.is_member = is_member
 
-    # ---- what the application asks for
+    # ---- explicit commits
 
     async def commit(self, offsets: Offsets, timeout_s: float | None = None) -> None:
-        """Retries within the time (`default_api_timeout_ms`).
+        """Retries up to `default_api_timeout_ms`.
 
-        Raises `CommitFailed` when the group has gone on without this member, `RebalanceInProgress` while it is at it,
-        `GroupFenced` when another has taken this static member's place, and `GaveUp` when the time is over.
+        Raises `CommitFailed` if the group has removed this member, `RebalanceInProgress` during a rebalance,
+        `GroupFenced` if another client has this static member's instance id, and `GaveUp` on timeout.
         """
         await self._finish(self._add(_checked(offsets), retries=True), timeout_s)
 
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None = None) -> None:
-        """Tried once, after those asked for before. `take_completed` tells what became of it."""
+        """Tries once, after earlier commits. `take_completed` returns the result."""
         self._add(_checked(offsets), retries=False, callback=callback)
 
     async def committed(
         self, partitions: Collection[TopicPartition], timeout_s: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """None where the group has committed nothing. Waits for transactions that are committing (KIP-447)."""
+        """None for partitions without a committed offset. Waits for pending transactions (KIP-447)."""
         if not partitions:
             return {}
 
         return await self._client.retrying(lambda: self._offsets.committed(partitions), timeout_s)
 
-    # ---- what goes on by itself
+    # ---- automatic commits
 
     def auto_commit(self) -> None:
-        """At the start of the application's poll: what the last one gave is done now. Does something when it is due."""
+        """Called at the start of a poll, when the records of the last one are processed. Commits if that is due."""
         if not self._settings.enable_auto_commit or self._loop.time() < self._auto_commit_at_s:
             return
         if self._auto_commit is not None and not self._auto_commit.done.done():
@@ -124,23 +124,23 @@ class Commits:
 
     @property
     def auto_commit_in_s(self) -> float | None:
-        """When `auto_commit` has something to do; None for never."""
+        """Seconds until `auto_commit` is due; None for never."""
         if not self._settings.enable_auto_commit:
             return None
         return max(0.0, self._auto_commit_at_s - self._loop.time())
 
     async def before_release(self, timeout_s: float) -> ClientError | None:
-        """Before partitions go to others (revoked, unsubscribed, closed): what was asked for is done first, then what
-        the application was given is committed, if that goes by itself.
+        """Before partitions are released (revoked, unsubscribed, closed): finishes explicit commits, then commits
+        automatically, if enabled.
 
-        The error, if the latter did not succeed: nobody asked for it, so it is for the log.
+        Returns the error of the automatic commit, to be logged, since no caller waits for it.
         """
         consumed = self._consumed() if self._settings.enable_auto_commit and self._offsets.may_commit else {}
         if not consumed:
             await self._drain(self._loop.time() + timeout_s)
             return None
         self._auto_commit_at_s = self._loop.time() + self._settings.auto_commit_interval_ms / 1000
-        # A topic that was deleted would keep the others of the group waiting.
+        # A deleted topic would delay the group's other members.
         commit = self._add(consumed, retries=True, is_automatic=True, despite_unknown_topics=True)
         try:
             await self._finish(commit, timeout_s)
@@ -150,12 +150,12 @@ class Commits:
         return None
 
     def take_completed(self) -> list[Completed]:
-        """In the order in which they were asked for."""
+        """Returns finished commits in order."""
         completed, self._completed = self._completed, []
         return completed
 
     async def close(self, timeout_s: float) -> None:
-        """Waits for commits that are under way. `before_release` comes first, and `take_completed` after."""
+        """Waits for commits in progress. Call `before_release` before, and `take_completed` after."""
         await self._drain(self._loop.time() + timeout_s)
         while self._waiting:
             self._complete(self._waiting.popleft(), TimedOut("the consumer was closed before this commit was sent"))
@@ -198,7 +198,7 @@ class Commits:
                 else:
                     await self._commit_once(commits)
         except Exception as error:
-            # What cannot be encoded, say: whoever waits for it is to see it.
+            # Errors such as failed encoding go to the waiting caller.
             for commit in commits:
                 if not commit.done.done():
                     commit.done.set_exception(error)
@@ -279,7 +279,8 @@ class Commits:
             commit.done.set_result(error)
 
     async def _finish(self, commit: "_Commit", timeout_s: float | None) -> None:
-        """Waits for it, and raises its error. A cancelled wait takes it back if it has not been sent."""
+        """Waits for a commit and raises its error. If the wait is cancelled, withdraws a commit that was not sent
+        yet."""
         timeout_s = self._settings.default_api_timeout_ms / 1000 if timeout_s is None else timeout_s
         try:
             async with asyncio.timeout(timeout_s):
@@ -299,7 +300,7 @@ class Commits:
 class _Commit:
     offsets: dict[TopicPartition, OffsetAndMetadata]
     sender: GroupMetadata
-    """As of when it was asked for: what this member commits must not count for a later generation."""
+    """The member's identity at the time of the call: a commit must not count for a later generation."""
     retries: bool
     done: "asyncio.Future[ClientError | None]"
     callback: CommitCallback | None = None
@@ -321,7 +322,7 @@ def _checked(offsets: Offsets) -> Offsets:
 
 
 def _failure(commit: _Commit, results: Results) -> ClientError | None:
-    """The worst that happened to one of its partitions."""
+    """Returns the worst error of a partition."""
     worst: ClientError | None = None
     for partition in commit.offsets:
         if partition in results:

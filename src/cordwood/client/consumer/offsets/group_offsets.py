@@ -1,6 +1,6 @@
-"""A group's offsets at its coordinator, as its member sees them: one try to commit some, one to find what is committed.
+"""Commits and fetches a group's offsets at its coordinator, as a member. One try each.
 
-Commits name their member, so that one that the group has removed cannot overwrite later commits of others.
+Commits name their member, so that a removed member cannot overwrite later commits of others.
 """
 
 from collections.abc import Collection
@@ -21,7 +21,7 @@ Results = dict[TopicPartition, ClientError | None]
 
 
 class Membership(Protocol):
-    """The group and this consumer's membership: its driver."""
+    """The group, and the driver of this consumer's membership."""
 
     @property
     def metadata(self) -> GroupMetadata: ...
@@ -41,7 +41,7 @@ class GroupOffsets:
     def __init__(self, client: Client, settings: ConsumerSettings, group: Membership) -> None:
         assert settings.group_id is not None
         self.is_member = False
-        """True if the group assigns what this consumer reads. If not, it only commits in the group's name."""
+        """True if the group assigns this consumer's partitions. If not, it only uses the group's offsets."""
         self._client = client
         self._has_epochs = settings.group_protocol == "consumer"
         self._group = group
@@ -57,7 +57,8 @@ class GroupOffsets:
         return not self.is_member or self._group.metadata.generation_id > 0
 
     async def commit(self, sender: GroupMetadata, offsets: Offsets) -> Results:
-        """Raises what concerns all of them. With KIP-848 a member's epoch may grow while its request is under way."""
+        """Raises errors of the whole request. With KIP-848 the member's epoch may increase while its request is in
+        flight."""
         if not offsets:
             return {}
         while True:
@@ -93,33 +94,33 @@ class GroupOffsets:
         except ClientError as error:
             self._note(error)
             if error.code == ErrorCode.STALE_MEMBER_EPOCH:
-                # The next heartbeat brings the epoch that the coordinator knows already.
+                # The next heartbeat brings the new epoch.
                 error.retriable = self.sender.generation_id > 0
             raise
         for partition in partitions:
             if partition not in found:
-                # Not the same as one without an offset, which is read from where `auto_offset_reset` says.
+                # Different from a partition without an offset, which is read from `auto_offset_reset` on.
                 raise BadAnswer(f"the coordinator's response is missing {partition}")
         return {partition: found[partition] for partition in partitions}
 
-    # ---- what a coordinator's refusal means
+    # ---- errors of the coordinator
 
     def _told(self, sender: GroupMetadata, partition: TopicPartition, error: BrokerError) -> ClientError:
         self._note(error)
         if error.code == ErrorCode.STALE_MEMBER_EPOCH:
             if self._newest(sender).generation_id > 0 and self._is_same_member(sender):
-                # The next heartbeat brings the epoch that the coordinator knows already.
+                # The next heartbeat brings the new epoch.
                 error.retriable = True
                 return error
             return _commit_failed(sender, error)
         if error.code in _NOT_A_MEMBER:
-            # A classic group's next generation has begun for the coordinator before its members know their parts.
+            # A classic group's next generation has begun at the coordinator before its members have their assignments.
             is_ahead = error.code == ErrorCode.ILLEGAL_GENERATION or self.sender != sender
             if self.is_member and ((self._group.is_rebalancing and is_ahead) or self._has_kept(sender, partition)):
                 return RebalanceInProgress(subject=f"group {sender.group_id}")
             return _commit_failed(sender, error)
         if error.code == ErrorCode.OFFSET_METADATA_TOO_LARGE:
-            # Kafka calls it retriable. The same text will be too long again.
+            # Kafka calls it retriable, but the same text will be too long again.
             error.retriable = False
         return error
 
@@ -132,13 +133,13 @@ class GroupOffsets:
     def _check_membership(self, sender: GroupMetadata) -> None:
         if not self.is_member or sender.generation_id > 0:
             return
-        # What it still has, it has lost: the application will hear of it when it polls.
+        # Its partitions are lost: the application is told at its next poll.
         if self._group.is_rebalancing and not self._group.assignment:
             raise RebalanceInProgress(subject=f"group {sender.group_id}")
         raise _commit_failed(sender, None)
 
     def _newest(self, sender: GroupMetadata) -> GroupMetadata:
-        """A member keeps its partitions while its epoch grows (KIP-848); a new generation may have taken them."""
+        """A member keeps its partitions while its epoch increases (KIP-848); a new generation may have revoked them."""
         return self.sender if self._has_epochs and self._is_same_member(sender) else sender
 
     def _is_same_member(self, sender: GroupMetadata) -> bool:
@@ -146,7 +147,7 @@ class GroupOffsets:
         return current.member_id == sender.member_id and current.generation_id >= sender.generation_id
 
     def _has_kept(self, sender: GroupMetadata, partition: TopicPartition) -> bool:
-        """Through a rebalance that is over by now, as a cooperative one leaves most of them where they are."""
+        """True if it kept them through a finished rebalance, as usual with cooperative ones."""
         has_gone_on = self._is_same_member(sender) and self.sender.generation_id > sender.generation_id
         return has_gone_on and partition in self._group.assignment
 

@@ -11,7 +11,7 @@ from cordwood.client.offsets import ListedOffset, list_offsets
 async def listed_offsets(
     client: Client, partitions: Collection[TopicPartition], spec: int, *, read_committed: bool
 ) -> dict[TopicPartition, int]:
-    """Of the beginning or the end."""
+    """Returns first or end offsets."""
     found = await _listed(client, dict.fromkeys(partitions, spec), read_committed=read_committed)
     return {partition: listed.offset for partition, listed in found.items()}
 
@@ -19,7 +19,7 @@ async def listed_offsets(
 async def offsets_for_times(
     client: Client, times: Mapping[TopicPartition, int], *, read_committed: bool
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-    """None where there is no record at or after that time."""
+    """None if there is no record at or after that time."""
     found = await _listed(client, times, read_committed=read_committed)
     return {
         partition: OffsetAndTimestamp(
@@ -32,7 +32,7 @@ async def offsets_for_times(
 
 
 async def partitions_for(client: Client, topic: str) -> set[int]:
-    """None where there is no such topic; asks anew."""
+    """None if the topic does not exist; always asks a broker."""
     errors = await client.retrying(lambda: client.ask_for_topics([topic], create=False))
     known = client.cluster.topics.get(topic)
     if known is None and topic in errors and not errors[topic].retriable:
@@ -48,6 +48,6 @@ async def topic_names(client: Client, *, exclude_internal: bool) -> set[str]:
 async def _listed(
     client: Client, specs: Mapping[TopicPartition, int], *, read_committed: bool
 ) -> Mapping[TopicPartition, ListedOffset]:
-    # Their leaders have to be known.
+    # Their leaders must be known.
     await client.topics({partition.topic for partition in specs} - client.cluster.topics.keys())
     return await list_offsets(client, specs, read_committed=read_committed)

@@ -1,4 +1,4 @@
-"""Finds positions: what the group has committed, where a log begins or ends, whether a new leader has what was read."""
+"""Finds positions: committed offsets, first and end offsets, and validation against new leaders."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -39,14 +39,14 @@ A = TypeVar("A")
 Committed = Callable[[Collection[TopicPartition]], Awaitable[Mapping[TopicPartition, OffsetAndMetadata | None]]]
 
 _CONSUMER = -1
-# Earlier versions want the rights of a broker.
+# Earlier versions require a broker's permissions.
 _EPOCHS_FROM = 3
-# The group has gone on without the member, or it is about to hear so: its partitions are taken away, or it asks again.
+# The group has removed the member, or is about to tell it: its partitions will be revoked, or it retries.
 _FENCED = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.FENCED_MEMBER_EPOCH})
 
 
 class PositionFinder:
-    """`committed` asks the group; without one, positions begin with `auto_offset_reset`. `found` is called when
+    """`committed` asks the group; without one, positions start with `auto_offset_reset`. `found` is called when
     positions have changed, `stale` when fresh metadata is needed."""
 
     def __init__(
@@ -77,9 +77,9 @@ class PositionFinder:
         self._sought: set[PartitionState] = set()
 
     def look(self, now_s: float) -> None:
-        """Begins to find what is missing, in the background."""
+        """Starts look-ups in the background."""
         for phase, find in self._ways.items():
-            # A task for each broker: one that does not answer holds up no other's partitions.
+            # One task per broker: a broker that does not answer delays only its own partitions.
             by_broker: dict[int | None, list[PartitionState]] = {}
             for state in self._subscription.states.values():
                 if state.is_waiting_for(phase, now_s) and state not in self._sought:
@@ -122,7 +122,7 @@ class PositionFinder:
             self._sought.difference_update(states)
         self._found()
 
-    # ---- what the group has committed
+    # ---- committed offsets
 
     async def _initialize(self, states: Sequence[PartitionState]) -> None:
         committed: Mapping[TopicPartition, OffsetAndMetadata | None] = {}
@@ -150,12 +150,12 @@ class PositionFinder:
             )
 
     def _hold_against_leader(self, state: PartitionState) -> None:
-        """It may have been committed under a leader whose last records are gone."""
+        """The offset may have been committed under a leader whose last records are lost: validate it."""
         topic = self._client.cluster.topics.get(state.partition.topic)
         if topic is not None and state.partition.partition < len(topic.partitions):
             state.observe_leader(topic.partitions[state.partition.partition].leader_epoch)
 
-    # ---- where a log begins or ends
+    # ---- first and end offsets
 
     async def _reset(self, states: Sequence[PartitionState]) -> None:
         now_ms = self._clock.now_ms()
@@ -169,13 +169,13 @@ class PositionFinder:
             if isinstance(answer, ClientError):
                 self._failed(state, Phase.RESETTING, answer)
             elif answer.offset < 0:
-                # Nothing is as new as that.
+                # No record is that new.
                 state.reset(TO_END)
             else:
                 self._buffers.discard(state.partition)
                 state.seek(answer.offset, answer.leader_epoch, epochs.get(state.partition, UNKNOWN))
 
-    # ---- whether a new leader has what was read (KIP-320)
+    # ---- validation against a new leader (KIP-320)
 
     async def _validate(self, states: Sequence[PartitionState]) -> None:
         positions = {state: (state.offset, state.epoch) for state in states}
@@ -205,7 +205,7 @@ class PositionFinder:
                 )
             )
         elif is_known:
-            # From the first offset that is not what was read.
+            # From the first diverging offset on.
             state.seek(end.end_offset, end.leader_epoch, state.leader_epoch)
         else:
             state.reset(self._strategy)
@@ -236,7 +236,7 @@ class PositionFinder:
                     answers[partition] = end
         return answers
 
-    # ---- what they share
+    # ---- helpers
 
     def _leader_epochs(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         epochs = {}
@@ -249,7 +249,7 @@ class PositionFinder:
     async def _ask_leaders(
         self, states: Sequence[PartitionState], questions: Mapping[TopicPartition, Q], ask: Ask[Q, A]
     ) -> list[tuple[PartitionState, A | ClientError]]:
-        """One try; an answer or an error for each, so that one partition without a leader holds up no other."""
+        """One try; returns an answer or an error for each, so that a partition without a leader delays no other."""
         answers: dict[TopicPartition, A | ClientError] = {}
         by_leader: dict[int, dict[TopicPartition, Q]] = {}
         for partition, question in questions.items():
@@ -268,14 +268,14 @@ class PositionFinder:
         return [(state, answers[state.partition]) for state in states]
 
     def _is_current(self, state: PartitionState, phase: Phase) -> bool:
-        """It may have been taken away, or moved by the application, while we were asking."""
+        """False if the partition was revoked or repositioned while the request was in flight."""
         return self._subscription.states.get(state.partition) is state and state.phase is phase
 
     def _failed(self, state: PartitionState, phase: Phase, error: ClientError) -> None:
         if not self._is_current(state, phase):
             return
         if isinstance(error, GaveUp):
-            # A poll waits as long as it takes, as with Kafka's consumers.
+            # A poll waits without limit, as in Kafka's consumers.
             error = error.last
         is_fenced = isinstance(error, BrokerError) and error.code in _FENCED
         if not error.retriable and not is_fenced:

@@ -1,4 +1,4 @@
-"""Where a consumer stands in one partition, and what it has to find out before it can read; sans-IO.
+"""The state of a partition in a consumer: its position, and how to find it; sans-IO.
 
     INITIALIZING ──what the group committed──> FETCHING
          │ nothing committed                    │   ▲
@@ -27,7 +27,7 @@ class Phase(Enum):
 
 
 class PartitionState:
-    """Owned by the subscription; each change is a method here, but for what brokers tell of the log."""
+    """Owned by the subscription; changed by methods only, except for log facts that brokers report."""
 
     __slots__ = (
         "awaits_listener",
@@ -56,22 +56,22 @@ class PartitionState:
         self.phase = Phase.INITIALIZING
         self.reset_strategy: ResetStrategy = NO_RESET
         self.offset = UNKNOWN
-        """Of the next record for the application."""
+        """The offset of the next record for the application."""
         self.epoch = UNKNOWN
-        """Of the leader that wrote the record before it, where that is known."""
+        """The leader epoch of the record before it, if known."""
         self.fetch_offset = UNKNOWN
         """The next offset to fetch: ahead of `offset` by what is buffered."""
         self.leader_epoch = UNKNOWN
-        """Of the leader against whose log the position was last held."""
+        """The leader epoch against whose log the position was last validated."""
         self.paused = False
         self.awaits_listener = False
-        """The application has yet to hear of the partition, and may seek in it."""
+        """The application's listener has yet to be told about the partition, and may seek in it."""
         self.error: ClientError | None = None
-        """For the application's next poll; until it has heard, nothing is fetched."""
+        """For the application's next poll; nothing is fetched until it was raised."""
         self.high_watermark: int | None = None
         self.last_stable_offset: int | None = None
         self.log_start_offset: int | None = None
-        # A stretch without records, by a broker's answer: compaction leaves such, also at the end of a log.
+        # A range without records, as reported by a broker: compaction leaves such ranges, even at the end of a log.
         self.empty_from = UNKNOWN
         self.empty_until = UNKNOWN
         self.preferred_replica: int | None = None
@@ -97,11 +97,11 @@ class PartitionState:
     def is_waiting_for(self, phase: Phase, now_s: float) -> bool:
         return self.phase is phase and self.error is None and now_s >= self.not_before_s
 
-    # ---- where to read
+    # ---- position
 
     def seek(self, offset: int, epoch: int = UNKNOWN, leader_epoch: int = UNKNOWN) -> None:
-        """With an epoch the position is held against the leader's log before anything is fetched, unless a leader in
-        `leader_epoch` has just told it."""
+        """With an epoch, the position is validated against the leader's log before anything is fetched, unless the
+        leader in `leader_epoch` has just reported it."""
         self.phase = Phase.FETCHING
         self.offset = self.fetch_offset = offset
         self.epoch = epoch
@@ -117,7 +117,7 @@ class PartitionState:
         self._try_at_once()
 
     def advance(self, offset: int, epoch: int) -> None:
-        """The application has been given all that comes before `offset`."""
+        """The application has received everything before `offset`."""
         self.offset = offset
         self.epoch = epoch
 
@@ -126,8 +126,8 @@ class PartitionState:
     def observe_leader(self, leader_epoch: int) -> bool:
         """Returns whether the position must be validated against a new leader's log.
 
-        An epoch that is lower than before is that of a topic that was made anew: leaders that lag behind are not
-        believed in the first place (`Cluster`).
+        An epoch lower than before belongs to a recreated topic: information from lagging brokers is dropped earlier
+        (`Cluster`).
         """
         if self.phase is not Phase.FETCHING or leader_epoch == self.leader_epoch:
             return False
@@ -137,14 +137,14 @@ class PartitionState:
         if self.epoch == UNKNOWN:
             return False
         self.phase = Phase.VALIDATING
-        # What was fetched of the old leader's log and not read yet is fetched again.
+        # Drop buffered records of the old leader's log, and fetch them again.
         self.fetch_offset = self.offset
         self._try_at_once()
         return True
 
     def validated(self) -> None:
         self.phase = Phase.FETCHING
-        # Another thread may have been about to say that it took one more.
+        # Another thread may be about to mark one more as taken.
         self.fetch_offset = self.offset
         self._try_at_once()
 
@@ -156,12 +156,12 @@ class PartitionState:
 
     def preferred(self, now_s: float) -> int | None:
         if self.preferred_replica is not None and now_s >= self.preferred_until_s:
-            # The leader is asked again now and then: there may be a nearer one.
+            # Ask the leader again now and then: there may be a nearer one.
             self.preferred_replica = None
         return self.preferred_replica
 
     def forget_preferred(self) -> bool:
-        """Returns whether there was one."""
+        """Returns whether there was a preferred replica."""
         had = self.preferred_replica is not None
         self.preferred_replica = None
         return had
@@ -183,10 +183,10 @@ class PartitionState:
         self.failures = 0
         self.not_before_s = 0.0
 
-    # ---- what is left to read
+    # ---- end of the log
 
     def found_nothing(self, *, read_committed: bool) -> None:
-        """A broker has looked, and there is no record from `fetch_offset` on that could be read."""
+        """A broker has found no readable record from `fetch_offset` on."""
         end = self.readable_end(read_committed=read_committed)
         if end is not None:
             self.empty_from, self.empty_until = self.fetch_offset, end
@@ -199,5 +199,5 @@ class PartitionState:
         return max(0, end - (max(self.offset, self.empty_until) if is_in_gap else self.offset))
 
     def readable_end(self, *, read_committed: bool) -> int | None:
-        """By the last answer of its broker."""
+        """As of the last response."""
         return self.last_stable_offset if read_committed else self.high_watermark

@@ -1,7 +1,7 @@
-"""Requests to a coordinator about offsets, by version; sans-IO.
+"""Offset requests to a coordinator, by version; sans-IO.
 
-OffsetCommit and OffsetFetch name topics, and from version 10 say their ids (KIP-848), which needs the metadata of all
-of them. OffsetFetch asks for several groups at once from version 8 on.
+OffsetCommit and OffsetFetch use topic names, and from version 10 on ids (KIP-848), which requires the metadata of all
+topics. OffsetFetch supports several groups from version 8 on.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -34,9 +34,9 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 TopicIds = Mapping[str, Uuid]
 
 _BY_TOPIC_ID = 10
-# Of OffsetCommit: the first that says the static member's name (KIP-345).
+# The first version of OffsetCommit with the static member's id (KIP-345).
 _WITH_INSTANCE_ID = 7
-# Of OffsetFetch: the first that waits for transactions (KIP-447), and the first for several groups.
+# The first version of OffsetFetch that waits for transactions (KIP-447), and the first for several groups.
 _REQUIRE_STABLE = 7
 _BATCHED = 8
 _NO_LEADER_EPOCH = -1
@@ -44,7 +44,7 @@ _NO_LEADER_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """A request, the version that it is written for, and the names of the ids in it."""
+    """A request, its version, and the names of its topic ids."""
 
     request: OffsetCommitRequest
     version: int
@@ -52,7 +52,7 @@ class CommitRequest:
 
     @classmethod
     def of(cls, sender: GroupMetadata, offsets: Offsets, ids: TopicIds, versions: PeerVersions) -> "CommitRequest":
-        """`ids` are those of the metadata; names are said where one of them is missing."""
+        """`ids` come from the metadata; names are used if one of them is missing."""
         version = _version(versions.best(OffsetCommitRequest), _topics(offsets), ids)
         topics = []
         for topic, partitions in _by_topic(offsets).items():
@@ -85,7 +85,7 @@ class CommitRequest:
 
 @dataclass(frozen=True, slots=True)
 class CommittedRequest:
-    """The question which offsets a group has committed for some partitions."""
+    """A request for a group's committed offsets of some partitions."""
 
     request: OffsetFetchRequest
     version: int
@@ -103,8 +103,8 @@ class CommittedRequest:
     ) -> "CommittedRequest":
         """`as_member` names the member (KIP-848), so that a removed one gets an error.
 
-        Offsets of transactions that are still open are always waited for, where the broker can (KIP-447): the one that
-        reads on from an older offset would do that work twice.
+        Always waits for open transactions, if the broker can (KIP-447): resuming from an older offset would repeat
+        their work.
         """
         version = _version(versions.best(OffsetFetchRequest), {partition.topic for partition in partitions}, ids)
         indexes = {topic: [partition.partition for partition in some] for topic, some in _by_topic(partitions).items()}
@@ -128,7 +128,7 @@ class CommittedRequest:
         return cls(request, version, {ids[topic]: topic for topic in indexes if topic in ids})
 
     def read(self, response: OffsetFetchResponse) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """None where nothing is committed. Raises what is wrong with the group or with one of the partitions."""
+        """None without a committed offset. Raises an error of the group or of one of the partitions."""
         if self.version < _BATCHED:
             _check(response.error_code, "the group")
             return {

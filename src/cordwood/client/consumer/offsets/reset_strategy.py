@@ -1,4 +1,4 @@
-"""Where to read from when there is no offset to go on from: `auto_offset_reset`."""
+"""`auto_offset_reset`: the initial position without a committed offset."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from cordwood.client.errors import BadSetting
 from cordwood.client.offsets import EARLIEST, LATEST
 
 _BY_DURATION = "by_duration:"
-# As Java reads durations, without a sign: nobody reads from the future.
+# Java's duration format, without a sign: positions cannot be in the future.
 _DURATION = re.compile(
     r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:[.,]\d+)?)S)?)?",
     re.IGNORECASE,

@@ -1,4 +1,4 @@
-"""The input of `send_arrow`: tables, and the columns or arrays that records are made of."""
+"""The input of `send_arrow`: tables, and the columns or arrays for the fields of records."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
 Column: TypeAlias = "str | pa.Array | pa.ChunkedArray"
-"""The name of a column of the table, or an array as long as it."""
+"""The name of a column of the table, or an array of the same length."""
 Rows: TypeAlias = "pa.RecordBatch | pa.Table | pa.RecordBatchReader"
 
 
 class Columns(NamedTuple):
-    """Of each, a column or what stands for it."""
+    """A column, array or constant for each field."""
 
     rows: "Rows"
     key: "Column | None"
@@ -24,7 +24,7 @@ class Columns(NamedTuple):
     headers: "Column | None"
 
     def tables(self) -> "Iterator[Arrays]":
-        """One after the other, each when it is its turn. Raises `BadSetting`."""
+        """Yields tables one after the other, on demand. Raises `BadSetting`."""
         from cordwood.wire.arrow import require_pyarrow
 
         require_pyarrow()
@@ -55,7 +55,7 @@ class Columns(NamedTuple):
 
 
 class Arrays(NamedTuple):
-    """Of one table: each as long as it, and of a type that will do. An int stands for the same in all rows."""
+    """The arrays for one table, with matching length and type. An int applies to all rows."""
 
     row_count: int
     key: Any

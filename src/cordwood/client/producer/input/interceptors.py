@@ -1,7 +1,7 @@
-"""Interceptors of a producer: they see, and may change, each record before it is sent, and hear what became of it.
+"""Interceptors of a producer: they observe, and may change, each record before it is sent, and observe its outcome.
 
-An interceptor is an object with `on_send(record) -> record`, `on_acknowledgement(metadata, error)` or both. What it
-raises is logged, and the record goes on as it was: it never reaches the caller of `send`.
+An interceptor is an object with `on_send(record) -> record`, `on_acknowledgement(metadata, error)` or both. Exceptions
+are logged and the record stays unchanged; they never reach the caller of `send`.
 """
 
 import logging
@@ -26,7 +26,7 @@ class ProducerRecord(NamedTuple):
 
 
 class Interceptors:
-    """In their order; each gets what the one before it has returned."""
+    """Interceptors in order; each gets the result of the one before it."""
 
     def __init__(self, interceptors: Sequence[Any]) -> None:
         self._on_send = _methods(interceptors, "on_send")
@@ -52,7 +52,7 @@ class Interceptors:
         return record
 
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: ClientError | None) -> None:
-        """One of them is None."""
+        """One of the arguments is None."""
         for call in self._on_acknowledgement:
             try:
                 call(metadata, error)

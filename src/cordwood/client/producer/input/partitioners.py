@@ -15,19 +15,19 @@ from cordwood.wire.hashing import partition_for_key
 CustomPartitioner = Callable[[bytes | None, Sequence[int], Sequence[int]], int]
 """From the key, all partitions, and those that have a leader now, to one of them; as in kafka-python."""
 
-# From so many bytes before a batch's worth on, the batch itself is asked whether it is full.
+# From this many bytes before a batch's worth on, check whether the batch itself is full.
 _NEARLY_BYTES = 128
-# The queues of a topic with very many partitions are not looked at for each batch.
+# The queues of a topic with very many partitions are not examined for each batch.
 _LOAD_IS_FRESH_S = 0.01
 
 
 class Partitioner(Protocol):
     follows_load: bool
-    """True if it looks at the batches that wait: then it is asked under the producer's lock, right before the record is
-    appended, and again if it has to wait. Else it is asked once for each record, by any thread."""
+    """True if it depends on the load: then it is called under the producer's lock, right before the record is appended,
+    and again after a wait. Otherwise it is called once per record, by any thread."""
 
     def partition(self, topic: Topic, key: bytes | None, value: bytes | None, now_s: float) -> int:
-        """The record is appended there."""
+        """Called after a record was appended."""
 
 
 class Load(Protocol):
@@ -60,8 +60,8 @@ def partitioner_for(settings: ProducerSettings, load: Load, random: Random) -> P
 
 
 class DefaultPartitioner:
-    """By murmur2 of the key. Records without one stay together for a batch's worth of bytes, so that batches are
-    large, and then go elsewhere, the rather the fewer batches wait there (KIP-480, KIP-794)."""
+    """Partitions by murmur2 of the key. Records without a key stay together for a batch's worth of bytes, so that
+    batches are large, and then switch, preferring partitions with fewer waiting batches (KIP-480, KIP-794)."""
 
     follows_load = True
 
@@ -81,12 +81,12 @@ class DefaultPartitioner:
         return self.keyless(topic, size_to_stick(key, value), now_s)
 
     def sticky(self, topic: Topic) -> Sticky | None:
-        """Where its records without a key go, if there were some since there is no news of it."""
+        """The current partition of records without keys, if it is not outdated by new metadata."""
         sticky = self._sticky.get(topic.name)
         return sticky if sticky is not None and sticky.topic is topic else None
 
     def keyless(self, topic: Topic, size_bytes: int, now_s: float) -> int:
-        """For `size_bytes` of records without a key, which stay together."""
+        """Chooses a partition for `size_bytes` of records without keys, which stay together."""
         sticky = self._sticky.get(topic.name)
         if sticky is None or sticky.topic is not topic:
             sticky = self._know(topic, sticky, now_s)
@@ -99,7 +99,7 @@ class DefaultPartitioner:
         return sticky.partition
 
     def _know(self, topic: Topic, sticky: Sticky | None, now_s: float) -> Sticky:
-        """A topic that is new, or of which there is news."""
+        """Handles a new topic, or new metadata."""
         if sticky is None or sticky.partition >= len(topic.partitions):
             partition = self._next(topic, None, now_s)
             sticky = Sticky(topic, partition, self._stick_bytes - _NEARLY_BYTES, 2 * self._stick_bytes)
@@ -109,8 +109,8 @@ class DefaultPartitioner:
         return sticky
 
     def _may_leave(self, sticky: Sticky, size_bytes: int) -> bool:
-        """A batch that has been begun is rather filled, or else linger would send parts of batches only. Not without
-        end, because others may append to it as well."""
+        """True if switching is allowed. Prefers to fill an open batch, or else linger would send partial batches only;
+        but not without limit, because other callers may append to it as well."""
         if sticky.given_bytes == 0:
             return False
         if sticky.given_bytes >= sticky.most_bytes:
@@ -118,7 +118,7 @@ class DefaultPartitioner:
         current = TopicPartition(sticky.topic.name, sticky.partition)
         room_bytes = self._load.room(current)
         if size_bytes > room_bytes:
-            # Nothing will follow there that would show that it is full.
+            # No record that would show that it is full will follow there.
             self._load.finish_batch(current)
             return True
         # Not asked again before it is nearly full.
@@ -137,7 +137,7 @@ class DefaultPartitioner:
         return choices[self._random.below(len(choices))]
 
     def _weights(self, topic: Topic, now_s: float) -> tuple[Sequence[int], Sequence[int]]:
-        """Partitions, and the running sum of what each weighs: the more, the fewer batches wait there."""
+        """Returns partitions with cumulative weights: the fewer waiting batches, the larger the weight."""
         load = self._load
         choices = [
             partition.index
@@ -150,7 +150,7 @@ class DefaultPartitioner:
 
 
 class RoundRobinPartitioner:
-    """One record to each partition that has a leader, in turn, whatever the key."""
+    """Sends one record to each partition that has a leader, in turn, whatever the key."""
 
     follows_load = False
 
@@ -170,7 +170,7 @@ class RoundRobinPartitioner:
 
 
 class CallingPartitioner:
-    """Asks the application."""
+    """Calls the application's partitioner."""
 
     follows_load = False
 

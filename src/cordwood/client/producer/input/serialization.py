@@ -1,4 +1,4 @@
-"""Keys, values and headers of the application, to bytes."""
+"""Serializes the application's keys, values and headers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,8 +12,8 @@ _BYTES = (bytes, bytearray, memoryview)
 
 
 def serialize(content: Any, serializer: Serializer | None, what: str, topic: str) -> bytes | None:
-    """`what` is "key" or "value". None is null to brokers, a tombstone as a value, and no serializer is asked for it.
-    Raises `SerializationFailed`."""
+    """`what` is "key" or "value". None is null (a tombstone as a value), without calling a serializer. Raises
+    `SerializationFailed`."""
     if content is None:
         return None
     if serializer is not None:
@@ -46,7 +46,7 @@ def serialize(content: Any, serializer: Serializer | None, what: str, topic: str
 def serialize_record(
     content: Any, serializer: Serializer | None, what: str, topic: str
 ) -> tuple[bytes | None, Headers]:
-    """As `serialize`, with the headers that a `RecordSerializer` adds."""
+    """Like `serialize`, with the headers that a `RecordSerializer` adds."""
     given: object = serializer
     if content is None or not isinstance(given, RecordSerializer):
         return serialize(content, serializer, what, topic), ()
@@ -58,7 +58,7 @@ def serialize_record(
 
 
 def checked_headers(headers: GivenHeaders, topic: str) -> Headers:
-    """Raises `SerializationFailed` for what is no sequence of (name, content)."""
+    """Raises `SerializationFailed` for anything but a sequence of (name, content)."""
     checked: list[tuple[str, bytes | None]] = []
     try:
         for name, content in headers.items() if isinstance(headers, Mapping) else headers:

@@ -1,4 +1,4 @@
-"""The way to each broker: whether it can take a request now, and how many are on it."""
+"""The lanes to the brokers: their readiness for a request, and the number of requests in flight."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +9,8 @@ from cordwood.client.errors import ClientError
 
 
 class Lane:
-    """To one broker. What keeps it from being fit is mended behind; `on_change` follows, with the error if there is."""
+    """The lane to one broker. If it isn't usable, a background task fixes that; `on_change` follows, with the error if
+    there is one."""
 
     def __init__(
         self, client: Client, broker_id: int, max_in_flight: int, on_change: Callable[[ClientError | None], None]
@@ -22,7 +23,7 @@ class Lane:
         self._mending: asyncio.Task[None] | None = None
 
     def fit_connection(self) -> BrokerConnection | None:
-        """One on which a request can be sent at once."""
+        """Returns a connection on which a request can be sent at once."""
         if self.in_flight >= self._max_in_flight:
             return None
         connection = self._client.opened(self._broker_id)
@@ -38,7 +39,7 @@ class Lane:
             self._mending.cancel()
 
     async def _mend(self) -> None:
-        """Connects, which waits between tries, or waits for room, or for the end of a throttle."""
+        """Connects, with back-off, or waits for room, or for the end of a throttle."""
         await (await self._client.broker(self._broker_id)).until_fit()
 
     def _mended(self, task: "asyncio.Task[None]") -> None:

@@ -1,7 +1,7 @@
-"""Produce on the wire: how batches are asked to be written, and what the answer says of each.
+"""Produce requests and responses.
 
-From version 13 on topics are named by their ids (KIP-516), before by their names. From version 10 on a broker that
-does not lead a partition names the leader (KIP-951).
+From version 13 on topics are identified by id (KIP-516), before by name. From version 10 on a broker that does not lead
+a partition names the leader (KIP-951).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ class Answer(NamedTuple):
     log_start_offset: int = -1
     message: str | None = None
     record_errors: Mapping[int, str | None] | None = None
-    """Which records were refused, by their place in the batch, and why."""
+    """Refused records by index in the batch, and the reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class Leadership:
     """Current leaders as reported by a broker that no longer leads."""
 
     leaders: Mapping[TopicPartition, tuple[int, int]]
-    """Leader and its epoch."""
+    """The leader and its epoch."""
     brokers: Sequence[Broker]
 
 
 def produce_request(
     batches: Iterable[ProducerBatch], cluster: Cluster, settings: ProducerSettings, transactional_id: str | None
 ) -> tuple[ProduceRequest, int | None]:
-    """And the newest version that can say it: topics of which we do not know the id cannot be named by it."""
+    """Returns the request and the newest usable version: topics with unknown ids require an older one."""
     topics: dict[str, TopicProduceData] = {}
     has_ids = True
     transactional = transactional_id is not None
@@ -76,7 +76,7 @@ def read_answers(request: ProduceRequest, response: ProduceResponse) -> dict[Top
     names = {topic.topic_id: topic.name for topic in request.topic_data}
     answers = {}
     for topic in response.responses:
-        # An answer by id has no name, and one by name no id.
+        # A response by id has no name, and one by name no id.
         name = topic.name or names.get(topic.topic_id)
         if name is None:
             continue

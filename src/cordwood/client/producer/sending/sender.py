@@ -2,10 +2,10 @@
 
     attempt = sender.drain(broker, cluster, now_s)      one request for one broker, or nothing to send
     sender.finish(attempt, response or error, now_s)    batches are completed, failed, split or put back
-    sender.tick(now_s)                                  what has waited too long fails; epochs change
+    sender.tick(now_s)                                  batches time out; epochs change
 
-Every batch that is drained is completed or failed once. Order within a partition is kept with idempotence, whatever
-fails; without it only with one request in flight, as in Kafka.
+Every batch that is drained is completed or failed once. With idempotence, order within a partition is preserved
+whatever fails; without it only with one request in flight, as in Kafka.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -30,20 +30,20 @@ from cordwood.wire.messages.produce import ProduceRequest, ProduceResponse
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """One Produce request on its way."""
+    """A Produce request in flight."""
 
     broker: int
     cluster: Cluster
-    """As it was known when the broker was chosen."""
+    """The metadata with which the broker was chosen."""
     batches: dict[TopicPartition, ProducerBatch]
     request: ProduceRequest
     at_most: int | None
     sent_s: float
     expired: set[TopicPartition] = field(default_factory=set)
-    """Those whose time was over before the answer came: they were failed, and only their sequences matter yet."""
+    """Batches that timed out before the response: they have failed, and only their sequences still matter."""
 
     def sizes_bytes(self) -> Iterator[int]:
-        """Of the batches as they are encoded."""
+        """The sizes of the encoded batches."""
         for topic in self.request.topic_data:
             for data in topic.partition_data:
                 assert data.records is not None
@@ -51,7 +51,7 @@ class Attempt:
 
 
 class Sender:
-    """Takes the producer's lock where it touches the accumulator. All else is the loop's alone."""
+    """Takes the producer's lock for the accumulator. Everything else belongs to the loop."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Sender:
         metrics: ProducerMetrics,
     ) -> None:
         self.wants_metadata = False
-        """A leader seems to have moved. Whoever asks for metadata sets it back."""
+        """A leader seems to have moved. Reset by the task that requests metadata."""
         self._settings = settings
         self._accumulator = accumulator
         self._sequences = sequences
@@ -75,14 +75,14 @@ class Sender:
         self._metrics = metrics
         self._request_timeout_s = settings.request_timeout_ms / 1000
         self._delivery_timeout_s = settings.delivery_timeout_ms / 1000
-        # Without idempotence order holds under retries only where a partition has one batch on its way.
+        # Without idempotence retries preserve order only with one batch of a partition in flight.
         self._one_at_a_time = sequences is None and settings.max_in_flight_requests_per_connection == 1
         self._attempts: dict[Attempt, None] = {}
         self._on_wire: dict[TopicPartition, int] = {}
 
     @property
     def wants_identity(self) -> bool:
-        """Nothing is sent before InitProducerId. A transactional producer is given its identity by its machine."""
+        """Nothing is sent before InitProducerId. A transactional producer gets its identity from its machine."""
         return self._sequences is not None and self._transactions is None and self._sequences.identity is None
 
     def identified(self, identity: ProducerIdentity) -> None:
@@ -93,10 +93,10 @@ class Sender:
     def in_flight(self) -> int:
         return len(self._attempts)
 
-    # ---- out
+    # ---- requests
 
     def drain(self, broker: int, cluster: Cluster, now_s: float) -> Attempt | None:
-        """The next request for a broker that can take one now."""
+        """Returns the next request for a broker that can take one now."""
         leader_of = leaders_of(cluster)
         with self._lock:
             batches = self._accumulator.drain(broker, leader_of, self.may_send, self._settings.max_request_size, now_s)
@@ -126,12 +126,12 @@ class Sender:
             return self._sequences.may_send(partition)
         return not self._one_at_a_time or partition not in self._on_wire
 
-    # ---- back
+    # ---- responses
 
     def finish(
         self, attempt: Attempt, outcome: ProduceResponse | ClientError | None, now_s: float
     ) -> Leadership | None:
-        """None for acks=0, once it is sent. What is returned is news for the cluster's metadata."""
+        """`response` is None for acks=0, once it is sent. Returns news about leaders."""
         del self._attempts[attempt]
         for partition in attempt.batches:
             left = self._on_wire.pop(partition) - 1
@@ -173,7 +173,7 @@ class Sender:
         elif answer.code == ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1:
             self._split(batch, now_s)
         elif not self._is_passing(batch, answer):
-            # An earlier try may have been heard, whatever is said of this one.
+            # An earlier try may have been written, whatever this response says.
             surely_not_written = not error.retriable and batch.attempts == 0
             self._fail(
                 batch, error, now_s, surely_not_written=surely_not_written, record_errors=_by_record(batch, answer)
@@ -193,14 +193,14 @@ class Sender:
         return overdue
 
     def _is_duplicate(self, batch: ProducerBatch, code: ErrorCode) -> bool:
-        """The broker has it, and no longer knows where. One that was restarted remembers only the last batch of each
-        producer, and takes an older one for out of order."""
+        """The broker has the batch, but has forgotten its offset. After a restart it remembers only each producer's
+        last batch, and reports older ones as out of order."""
         if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
             return self._sequences is not None and self._sequences.is_surely_written(batch)
         return code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
 
     def _unanswered(self, attempt: Attempt, batch: ProducerBatch, error: ClientError, now_s: float) -> None:
-        """It may or may not have been written."""
+        """The batch may or may not have been written."""
         if batch.partition in attempt.expired:
             self._forget(batch)
         elif (error.retriable or isinstance(error, BadAnswer)) and self._has_tries_left(batch, now_s):
@@ -220,7 +220,7 @@ class Sender:
     def _is_late(self, batch: ProducerBatch, now_s: float) -> bool:
         return now_s >= batch.created_s + self._delivery_timeout_s
 
-    # ---- ends of a batch's way
+    # ---- completing batches
 
     def _complete(self, batch: ProducerBatch, answer: Answer, has_expired: bool) -> None:
         if self._sequences is not None:
@@ -281,7 +281,7 @@ class Sender:
             self._accumulator.requeue(parts, now_s, 0.0)
         self._metrics.count("batch-split", 1, now_s)
 
-    # ---- time
+    # ---- timeouts
 
     def tick(self, now_s: float) -> None:
         """Fails batches older than `delivery_timeout_ms`, closes gaps in sequences, and adopts a new identity."""
@@ -294,7 +294,7 @@ class Sender:
         for attempt in self._attempts:
             for partition, batch in attempt.batches.items():
                 if partition not in attempt.expired and now_s >= batch.created_s + self._delivery_timeout_s:
-                    # Its memory is given back when the request is over: until then its bytes are there.
+                    # Its memory is released when the request is done: until then its bytes are in use.
                     attempt.expired.add(partition)
                     if self._sequences is not None:
                         self._sequences.failed(batch, surely_not_written=False, still_on_wire=True)
@@ -314,7 +314,7 @@ class Sender:
                 self._sequences.identified(identity)
 
     def next_tick_s(self) -> float:
-        """When a batch in flight, or an answer, is overdue; infinity when nothing is in flight."""
+        """When a batch in flight, or a response, is overdue; infinity if nothing is in flight."""
         next_s = float("inf")
         for attempt in self._attempts:
             next_s = min(next_s, attempt.sent_s + self._request_timeout_s)
@@ -324,7 +324,7 @@ class Sender:
         return next_s
 
     def overdue(self, now_s: float) -> list[Attempt]:
-        """Unanswered after `request_timeout_ms`: their connections are to be cut."""
+        """Requests unanswered after `request_timeout_ms`: their connections must be closed."""
         return [attempt for attempt in self._attempts if now_s >= attempt.sent_s + self._request_timeout_s]
 
     def _overdue(self, batch: ProducerBatch, now_s: float, *, on_wire: bool) -> TimedOut:
@@ -336,7 +336,7 @@ class Sender:
         )
 
     def _drop_unsent(self, transactions: Transactions, now_s: float) -> None:
-        """Of a transaction that is aborted, or of a producer that cannot go on."""
+        """For a transaction that is aborted, or a producer that cannot continue."""
         with self._lock:
             fatal_error = transactions.fatal_error
             error = fatal_error or transactions.drop_unsent
@@ -370,7 +370,7 @@ class Sender:
 
 
 def leaders_of(cluster: Cluster) -> Callable[[TopicPartition], int | None]:
-    """None where a partition has no leader that we know of."""
+    """None for a partition without a known leader."""
     topics = cluster.topics
     brokers = cluster.brokers
 
@@ -385,7 +385,7 @@ def leaders_of(cluster: Cluster) -> Callable[[TopicPartition], int | None]:
 
 
 def _moved(cluster: Cluster, news: Leadership | None) -> Collection[TopicPartition]:
-    """Partitions that we know a newer leader of than the one that was asked, and send to at once."""
+    """Returns the partitions with a newer leader than the one that was asked, to retry at once."""
     if news is None:
         return ()
     return [
@@ -400,11 +400,11 @@ def _refusal(partition: TopicPartition, answer: Answer) -> BrokerError:
 
 
 def _by_record(batch: ProducerBatch, answer: Answer) -> dict[int, ClientError] | None:
-    """Where the broker names the records that it refuses, the others failed only for being with them."""
+    """If the broker names the refused records, the others failed only because they shared the batch."""
     if answer.record_errors is None:
         return None
     subject = str(batch.partition)
-    # With several, one code for all of them cannot be true of each; their messages tell.
+    # With several culprits, the batch's single code may not fit each of them; their messages do.
     code = answer.code if len(answer.record_errors) == 1 else ErrorCode.INVALID_RECORD
     innocent = BrokerError(code, "another record in its batch was rejected, which fails the whole batch", subject)
     errors: dict[int, ClientError] = dict.fromkeys(range(batch.record_count), innocent)

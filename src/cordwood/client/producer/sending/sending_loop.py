@@ -1,6 +1,6 @@
-"""The producer's one task that sends: it waits until something is due, drains it and sends it to its leaders.
+"""The producer's sending task: waits until a batch is due, drains it and sends it to its leader.
 
-Decisions are the sender's; here are connections, metadata and time.
+The sender decides; this module handles connections, metadata and time.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _NO_TRANSACTION_TIMEOUT_MS = 0x7FFF_FFFF
 
 
 class SendingLoop:
-    """`run` is its task; `wake` it whenever something changed. `on_progress` is called after each answer."""
+    """`run` is its task; call `wake` after any change. `on_progress` is called after each response."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class SendingLoop:
         self._on_progress = on_progress
         self._loop = asyncio.get_running_loop()
         self._woken = asyncio.Event()
-        # While it is awake it looks at everything again before it sleeps.
+        # While awake it re-examines everything before it sleeps.
         self._is_asleep = False
         self._lanes: dict[int, Lane] = {}
         self._connections: dict[Attempt, BrokerConnection] = {}
@@ -58,7 +58,7 @@ class SendingLoop:
         self._broken: Exception | None = None
 
     def wake(self) -> None:
-        """In the loop's thread."""
+        """Called in the loop's thread."""
         self._is_asleep = False
         self._woken.set()
 
@@ -69,7 +69,7 @@ class SendingLoop:
         return was_asleep
 
     async def run(self) -> None:
-        """Until it is cancelled; what is in flight then is left to whoever cancels it."""
+        """Runs until it is cancelled; the canceller handles requests in flight."""
         try:
             while True:
                 self._woken.clear()
@@ -80,7 +80,7 @@ class SendingLoop:
                 self._sender.tick(now_s)
                 self._want_identity()
                 next_check_s = self._send_due()
-                # Something may have expired.
+                # A batch may have expired.
                 self._on_progress()
                 await self._sleep(min(next_check_s, self._sender.next_tick_s()))
         finally:
@@ -94,7 +94,7 @@ class SendingLoop:
     async def _sleep(self, until_s: float) -> None:
         pause_s = until_s - self._loop.time()
         if pause_s <= 0:
-            # Something became due meanwhile; others come first.
+            # A batch became due meanwhile; yield to other tasks first.
             await asyncio.sleep(0)
             return
         timer = self._loop.call_later(pause_s, self._woken.set) if pause_s != float("inf") else None
@@ -102,11 +102,11 @@ class SendingLoop:
         if timer is not None:
             timer.cancel()
 
-    # ---- out
+    # ---- sending
 
     def _send_due(self) -> float:
-        """Until nothing more is due, or what is due cannot be sent now: then an answer or a connection wakes us.
-        Returns when to look again."""
+        """Sends until nothing more is due, or until due batches cannot be sent now: then a response or a connection
+        wakes the task. Returns when to look again."""
         while True:
             readiness = self._readiness()
             self._want_metadata(readiness.leaderless)
@@ -127,7 +127,7 @@ class SendingLoop:
         leader_of = leaders_of(self._client.cluster)
         with self._lock:
             readiness = self._accumulator.ready(leader_of, self._loop.time(), self._sender.may_send)
-            # With the lock held: what is appended from now on was not seen.
+            # With the lock held: batches appended from now on were not seen.
             self._is_asleep = True
         return readiness
 
@@ -165,7 +165,8 @@ class SendingLoop:
         self._on_progress()
 
     def _cut_overdue(self, now_s: float) -> None:
-        """Answers come in order: behind one that is overdue all others would wait, too. As Kafka's clients do."""
+        """Closes connections with overdue responses, as Kafka's clients do: responses come in order, so all others
+        would wait, too."""
         for attempt in self._sender.overdue(now_s):
             connection = self._connections[attempt]
             if not connection.is_lost:
@@ -190,10 +191,11 @@ class SendingLoop:
             self._sender.wants_metadata = True
         self.wake()
 
-    # ---- what is needed beside
+    # ---- identity and metadata
 
     def _want_identity(self) -> None:
-        """Nothing can be sent without. Where it was refused, it is requested again for callers that still send."""
+        """Requests an identity, without which nothing can be sent. After a refusal it is requested again only for
+        callers that still send."""
         if self._sender.wants_identity and self._identifying is None:
             with self._lock:
                 is_wanted = not self._identity_refused or bool(self._accumulator.waiting())
@@ -237,11 +239,11 @@ class SendingLoop:
                 self._refreshes = 0
 
     async def _refresh(self, leaderless: frozenset[str]) -> None:
-        """Once, and not again before a while, which grows as long as it is wanted again."""
+        """Refreshes once, then backs off for longer each time it is needed again."""
         try:
             forgotten = sorted(leaderless - set(self._client.cluster.topics))
             if forgotten:
-                # A topic that is not there is no longer asked for along with the others; it may come back.
+                # Don't ask for a missing topic along with the others any more; it may come back.
                 await self._client.topics(forgotten)
             await self._client.refresh()
         except ClientError as error:

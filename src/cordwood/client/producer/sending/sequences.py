@@ -1,9 +1,9 @@
-"""Sequence numbers of an idempotent producer: what makes a batch that is sent twice appended once; sans-IO.
+"""Sequence numbers of an idempotent producer, with which brokers detect duplicates; sans-IO.
 
-Brokers take a producer's batches of a partition in the order of their sequences, without a gap (KIP-98). So a number
-that was given must be written, or else the producer goes on under a new epoch, where numbers begin at 0 again
-(KIP-360). Before that nothing of the partition may be on its way: a batch that is numbered anew while a broker may
-still write it under its old number could be written twice.
+Brokers accept a producer's batches of a partition in sequence order, without gaps (KIP-98). So an assigned number must
+be written, or else the producer continues under a new epoch, with numbers from 0 (KIP-360). Before that, nothing of the
+partition may be in flight: a batch that gets a new number while a broker may still write it under its old one could be
+written twice.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from cordwood.client.producer.batch import ProducerBatch
 from cordwood.client.producer.identity import ProducerIdentity
 from cordwood.wire.errors import ErrorCode
 
-# Brokers remember the last five batches of a producer and partition; a sixth might push out one that comes again.
+# Brokers remember the last five batches of a producer and partition; a sixth might push out one that is retried.
 MAX_IN_FLIGHT = 5
 
 _SEQUENCES = 1 << 31
@@ -22,7 +22,7 @@ _LAST_EPOCH = (1 << 15) - 1
 
 
 def sequence_after(sequence: int, record_count: int) -> int:
-    """They wrap at 2^31."""
+    """Sequences wrap at 2^31."""
     return (sequence + record_count) % _SEQUENCES
 
 
@@ -31,25 +31,26 @@ class _Partition:
     identity: ProducerIdentity | None = None
     next_sequence: int = 0
     acknowledged: int | None = None
-    """The sequence that follows the last record acknowledged under this identity; None when none was."""
+    """The sequence after the last record acknowledged under this identity; None if none was."""
     acknowledged_offset: int = -1
     numbered: dict[ProducerBatch, int] = field(default_factory=dict)
-    """Batches that have a sequence and are not done, in its order: on the wire, or waiting to be sent again. With how
-    many of the partition were numbered before."""
+    """Unfinished batches with a sequence, in order: in flight, or waiting for a retry. Each with the number of batches
+    of the partition numbered before it."""
     numbered_total: int = 0
     on_wire: list[ProducerBatch] = field(default_factory=list)
-    """Those that a broker may be writing now; also ones that were given up meanwhile."""
+    """Batches that a broker may be writing now, including abandoned ones."""
     unresolved: int | None = None
-    """The sequence after batches that were given up and may or may not have been written."""
+    """The sequence after abandoned batches that may or may not have been written."""
     has_gap: bool = False
-    """A sequence was given and will never be written: wants a new epoch."""
+    """An assigned sequence will never be written: a new epoch is needed."""
     is_forgotten: bool = False
-    """Retention deleted what we wrote, and what the broker knew of us: numbers begin at 0 again in the same epoch."""
+    """Retention has deleted the producer's records and the broker's knowledge of it: numbers restart at 0 in the same
+    epoch."""
 
     resent: ProducerBatch | None = None
-    """The one that was last sent again."""
+    """The batch that was retried last."""
     refused: list[ProducerBatch] = field(default_factory=list)
-    """As out of order, since one was last accepted."""
+    """Batches refused as out of order since the last accepted one."""
 
     def is_next(self, sequence: int) -> bool:
         return sequence == (0 if self.acknowledged is None else self.acknowledged)
@@ -62,16 +63,16 @@ class Sequences:
         self.identity: ProducerIdentity | None = None
         self._transactional = transactional
         self._partitions: dict[TopicPartition, _Partition] = {}
-        # Those that are unresolved, have a gap or are forgotten.
+        # Partitions that are unresolved, have a gap or are forgotten.
         self._troubled: dict[TopicPartition, _Partition] = {}
 
     def identified(self, identity: ProducerIdentity) -> None:
-        """By InitProducerId, or by a transaction's end (KIP-890)."""
+        """Sets the identity, from InitProducerId or the end of a transaction (KIP-890)."""
         self.identity = identity
         for partition, state in self._quiet_gaps():
             self._renumber(partition, state)
 
-    # ---- a batch's way
+    # ---- batches
 
     def may_send(self, partition: TopicPartition) -> bool:
         """Returns whether the partition's next batch may be sent now."""
@@ -83,7 +84,7 @@ class Sequences:
         if partition in self._troubled or len(state.numbered) != len(state.on_wire):
             if state.has_gap or state.is_forgotten:
                 return False
-            # What is to be sent again stands in front of what is new.
+            # Retries come before new batches.
             if any(batch not in state.on_wire for batch in state.numbered):
                 return next(iter(state.numbered)) not in state.on_wire and not (state.refused and state.on_wire)
             if state.unresolved is not None:
@@ -93,7 +94,7 @@ class Sequences:
         return state.identity == self.identity and not state.refused and _may_follow(state)
 
     def sent(self, batch: ProducerBatch) -> None:
-        """Gives it a sequence, if it has none yet; one that is sent again keeps what it has."""
+        """Assigns a sequence, if the batch has none yet; a retried one keeps it."""
         state = self._partitions.setdefault(batch.partition, _Partition())
         if batch.identity is None:
             if state.identity != self.identity:
@@ -109,7 +110,7 @@ class Sequences:
         state.on_wire.append(batch)
 
     def completed(self, batch: ProducerBatch, base_offset: int) -> None:
-        """It is written; also one that was given up before its answer came."""
+        """The batch is written; possibly one that was abandoned before its response came."""
         state = self._partitions[batch.partition]
         _remove(state.on_wire, batch)
         state.numbered.pop(batch, None)
@@ -122,14 +123,14 @@ class Sequences:
             state.acknowledged_offset = max(state.acknowledged_offset, base_offset + batch.record_count - 1)
 
     def returned(self, batch: ProducerBatch) -> None:
-        """It is no longer on the wire, and will be sent again."""
+        """The batch is no longer in flight, and will be retried."""
         _remove(self._partitions[batch.partition].on_wire, batch)
 
     def may_retry(self, batch: ProducerBatch, code: ErrorCode, log_start_offset: int) -> bool:
         """Returns whether to retry after this error; records a gap that it reveals."""
         state = self._partitions[batch.partition]
         if code == ErrorCode.UNKNOWN_PRODUCER_ID:
-            # The broker has forgotten us. It says where its log begins unless the partition is just moving away.
+            # The broker has forgotten the producer. It reports its log start unless the partition is just moving away.
             if log_start_offset == -1:
                 return True
             if self._transactional and state.acknowledged_offset >= log_start_offset:
@@ -140,7 +141,7 @@ class Sequences:
             return True
         if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
             if state.unresolved is None and not state.is_next(batch.base_sequence):
-                # One before it was refused, too, and comes first.
+                # An earlier batch was refused, too, and comes first.
                 if not self._transactional:
                     self._note_refused(batch, state)
                 return True
@@ -151,17 +152,17 @@ class Sequences:
         return code.retriable
 
     def _note_refused(self, batch: ProducerBatch, state: _Partition) -> None:
-        """A broker that was restarted remembers only the last batch of each producer, and refuses what it wrote before
-        that, as it refuses what follows a gap. Once all that may have been written are refused, it has none of them:
-        what was given up before them was not written, or what was acknowledged is gone."""
+        """A restarted broker remembers only the last batch of each producer, and refuses duplicates of earlier ones
+        like batches after a gap. Once all batches that may have been written are refused, it has none of them:
+        abandoned batches before them were not written, or acknowledged ones are lost."""
         if batch in state.numbered and batch not in state.refused:
             state.refused.append(batch)
         self._troubled[batch.partition] = state
         state.has_gap = state.has_gap or len(state.refused) == len(state.numbered)
 
     def to_be_tried(self) -> list[ProducerBatch]:
-        """Batches that go before those ahead of them, which were refused: if one is the last that the broker wrote, or
-        the next that it takes, those ahead of it are written, too."""
+        """Returns batches to retry before refused ones ahead of them: if one is the last that the broker wrote, or the
+        next that it accepts, those ahead of it are written, too."""
         return [
             next(batch for batch in state.numbered if batch not in state.refused)
             for state in self._troubled.values()
@@ -193,7 +194,7 @@ class Sequences:
             state.numbered |= dict.fromkeys(parts if other is batch else [other], before)
 
     def failed(self, batch: ProducerBatch, *, surely_not_written: bool, still_on_wire: bool = False) -> None:
-        """It was given up. One that never had a sequence is no matter here."""
+        """The batch was abandoned. One without a sequence has no effect here."""
         if batch.identity is None:
             return
         state = self._partitions[batch.partition]
@@ -204,7 +205,7 @@ class Sequences:
         if batch.identity != state.identity:
             return
         self._troubled[batch.partition] = state
-        # A transaction does not go on behind a gap under another epoch: what follows is sent again, and refused, too.
+        # A transaction does not continue after a gap under another epoch: later batches are retried and refused, too.
         if surely_not_written and not self._transactional:
             state.has_gap = True
             return
@@ -215,10 +216,10 @@ class Sequences:
     # ---- gaps
 
     def settle(self) -> None:
-        """Called before each drain. Closes the gaps of partitions of which nothing is on the wire, under a new epoch.
+        """Called before each drain. Closes the gaps of partitions with nothing in flight, under a new epoch.
 
-        A transactional producer gets its epochs from its coordinator. Every gap comes from a batch that failed, so
-        its transaction is aborted, and the next one has another identity.
+        A transactional producer gets its epochs from its coordinator. Every gap comes from a failed batch, so its
+        transaction is aborted, and the next one has another identity.
         """
         for partition, state in list(self._troubled.items()):
             if state.unresolved is not None and not state.numbered and not state.on_wire:
@@ -231,7 +232,7 @@ class Sequences:
             if not (state.has_gap or state.is_forgotten or state.refused or state.unresolved is not None):
                 del self._troubled[partition]
                 continue
-            # The one that was still to be tried may have been given up.
+            # The next candidate may have been abandoned.
             state.has_gap = state.has_gap or (bool(state.refused) and len(state.refused) == len(state.numbered))
             if state.is_forgotten and not state.has_gap and not state.on_wire:
                 self._renumber(partition, state)
@@ -264,15 +265,15 @@ class Sequences:
 
 def _may_follow(state: _Partition) -> bool:
     """Returns whether a new batch may be sent while others are in flight. It must not push the oldest out of the
-    batches that brokers remember: if its response were lost, nobody could tell that it is written."""
+    broker's memory: if that one's response were lost, it could not be told that it is written."""
     if state.acknowledged is None:
-        # A broker that knows nothing of the producer takes any first sequence. Were the first batch to fail in passing
-        # and the second not, the first could never be written: so the first goes alone.
+        # A broker that does not know the producer accepts any first sequence. If the first batch failed temporarily and
+        # the second did not, the first could never be written: so the first goes alone.
         return False
     if not state.numbered:
         return True
     oldest, before = next(iter(state.numbered.items()))
-    # What is sent again goes alone: if it fails once more, what follows it would only be refused as out of order.
+    # Retries go alone: if one fails again, batches after it would only be refused as out of order.
     return oldest is not state.resent and state.numbered_total - before < MAX_IN_FLIGHT
 
 
@@ -287,7 +288,7 @@ def _restart(state: _Partition, identity: ProducerIdentity | None) -> None:
 
 
 def _is_before(sequence: int, other: int) -> bool:
-    """Of two that are near each other, on the circle of 2^31."""
+    """Compares two nearby sequences modulo 2^31."""
     return 0 < (other - sequence) % _SEQUENCES < _SEQUENCES // 2
 
 

@@ -1,20 +1,20 @@
-"""A producer's transactions: what it may do when, which requests that takes, and what their answers mean.
+"""A producer's transactions: the calls allowed in each state, their requests, and the meaning of responses.
 
-    states.py      the states and what leads from one to another: the table that the machine runs on
+    states.py      the states and their transitions: the table that the machine runs on
     machine.py     **Transactions**: the machine. No I/O, no clock; callers hold the producer's lock
-    calls.py       which calls the application may make now, and the one that waits for brokers
-    contents.py    what belongs to the open transaction, and what still has to be made part of it
-    flight.py      the one request that is on its way, and when the next may go
-    requests.py    `Ask`: a request, to whom it goes, and in which versions; how each is made
-    answers.py     what error codes mean: again, elsewhere, abort, or never again
+    calls.py       the calls that are allowed now, and the one in progress
+    contents.py    the partitions and offsets of the open transaction, and those still to be added
+    flight.py      the one request in flight, and when the next may be sent
+    requests.py    `Ask`: a request, its receiver and versions; builds each request
+    answers.py     the meaning of error codes: retry, elsewhere, abort, or fatal
     operation.py   `Operation`: an application's call that waits for brokers
     prepared.py    `PreparedTxnState`: the name of a transaction that waits for its second phase (KIP-939)
-    driver.py      **TransactionDriver**: sends what the machine asks for, one request at a time
+    driver.py      **TransactionDriver**: sends the machine's requests, one at a time
 
 How a producer uses it:
 
 - `init_transactions`, `send_offsets_to_transaction`, `commit_transaction`, `abort_transaction` and
-  `complete_transaction` call the machine, which raises `IllegalState` at once for what cannot be; then `driver.wake()`,
+  `complete_transaction` call the machine, which raises `IllegalState` at once for invalid calls; then `driver.wake()`,
   wait for `operation.on_done` up to `max_block_ms`, and `operation.take()`. A call that ran out of time is called again
   and takes up the same operation. `commit` begins a flush: the machine asks for EndTxn when nothing is incomplete.
 - `begin_transaction` is `machine.begin()`, `prepare_transaction` is a flush and `machine.prepare()`.

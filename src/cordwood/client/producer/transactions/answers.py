@@ -17,14 +17,14 @@ from cordwood.wire.schema import Request
 
 
 class Verdict(IntEnum):
-    """From harmless to final: of several, the last counts."""
+    """From harmless to fatal: of several, the last counts."""
 
     DONE = 0
     AGAIN = 1
     ELSEWHERE = 2
-    """Again, after the coordinator was looked for."""
+    """Retry after a coordinator look-up."""
     REFUSED = 3
-    """Not now; the application may ask again."""
+    """Refused for now; the application may call again."""
     ABORT = 4
     FENCED = 5
     FATAL = 6
@@ -34,11 +34,11 @@ _OF_EVERY_REQUEST: Mapping[ErrorCode, Verdict] = {
     ErrorCode.NONE: Verdict.DONE,
     ErrorCode.NOT_COORDINATOR: Verdict.ELSEWHERE,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: Verdict.ELSEWHERE,
-    # The coordinator that was found has left the cluster.
+    # The coordinator has left the cluster.
     ErrorCode.BROKER_NOT_AVAILABLE: Verdict.ELSEWHERE,
     ErrorCode.TRANSACTION_ABORTABLE: Verdict.ABORT,
     ErrorCode.PRODUCER_FENCED: Verdict.FENCED,
-    # What coordinators before Kafka 2.7 say for it.
+    # The code of coordinators before Kafka 2.7.
     ErrorCode.INVALID_PRODUCER_EPOCH: Verdict.FENCED,
 }
 _OF: Mapping[type[Request[Any]], Mapping[ErrorCode, Verdict]] = {
@@ -65,7 +65,7 @@ _OF: Mapping[type[Request[Any]], Mapping[ErrorCode, Verdict]] = {
         ErrorCode.GROUP_ID_NOT_FOUND: Verdict.ABORT,
         ErrorCode.OFFSET_METADATA_TOO_LARGE: Verdict.ABORT,
         ErrorCode.INVALID_COMMIT_OFFSET_SIZE: Verdict.ABORT,
-        # The group has gone on without the member whose offsets these are.
+        # The group has removed the member whose offsets these are.
         ErrorCode.FENCED_INSTANCE_ID: Verdict.ABORT,
         ErrorCode.UNKNOWN_MEMBER_ID: Verdict.ABORT,
         ErrorCode.ILLEGAL_GENERATION: Verdict.ABORT,
@@ -74,23 +74,23 @@ _OF: Mapping[type[Request[Any]], Mapping[ErrorCode, Verdict]] = {
     },
     EndTxnRequest: {ErrorCode.UNKNOWN_PRODUCER_ID: Verdict.ABORT},
 }
-# What a code means that is in no table: a partition that cannot be added spoils one transaction only.
+# The meaning of unknown codes: a partition that cannot be added spoils one transaction only.
 _ELSE: Mapping[type[Request[Any]], Verdict] = {AddPartitionsToTxnRequest: Verdict.ABORT}
 
 
 def judge_answer(request: Request[Any], response: Any, contents: Contents) -> tuple[Verdict, ErrorCode]:
-    """And the code that counts."""
+    """Returns the verdict and the code that determined it."""
     if isinstance(request, AddPartitionsToTxnRequest):
         return _worst(request, dict(_added_partitions(response)), contents.adding)
     if isinstance(request, TxnOffsetCommitRequest):
-        # No longer wanted when the transaction was spoiled or aborted meanwhile.
+        # No longer needed because the transaction was spoiled or aborted meanwhile.
         wanted = contents.commits[0].offsets if contents.commits else ()
         return _worst(request, dict(committed_offsets(response)), wanted)
     return _judge(type(request), response.error_code), ErrorCode.of(response.error_code)
 
 
 def judge_failure(request: Request[Any], error: ClientError) -> Verdict:
-    """No answer came, or the coordinator was not found."""
+    """No response came, or the coordinator was not found."""
     if error.retriable:
         return Verdict.ELSEWHERE
     return _judge(type(request), error.code) if isinstance(error, BrokerError) else Verdict.FATAL
@@ -100,7 +100,7 @@ def _worst(
     request: Request[Any], told: Mapping[TopicPartition, int], wanted: Iterable[TopicPartition]
 ) -> tuple[Verdict, ErrorCode]:
     codes = [ErrorCode.of(told.get(partition, ErrorCode.UNKNOWN_SERVER_ERROR)) for partition in wanted]
-    # A partition that was not even tried says nothing of itself: it is about the others.
+    # A partition that was not attempted failed only because of others.
     telling = [code for code in codes if code not in (ErrorCode.NONE, ErrorCode.OPERATION_NOT_ATTEMPTED)] or codes
     judged = [(_judge(type(request), code), code) for code in telling]
     return max(judged, key=lambda one: one[0], default=(Verdict.DONE, ErrorCode.NONE))
@@ -138,7 +138,7 @@ _FATAL_TO_THE_PRODUCER = frozenset(
 
 
 def judge_batch(code: ErrorCode | None) -> Verdict:
-    """Of a batch that failed for good. An old epoch does not tell which producer has the new one: the abort will."""
+    """For a batch that failed for good. An old epoch does not reveal which producer has the new one: the abort will."""
     if code == ErrorCode.PRODUCER_FENCED:
         return Verdict.FENCED
     return Verdict.FATAL if code in _FATAL_TO_THE_PRODUCER else Verdict.ABORT

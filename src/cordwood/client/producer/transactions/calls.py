@@ -1,4 +1,4 @@
-"""The application's calls: which may be made now, and the one that waits for brokers."""
+"""The application's calls: which are allowed now, and the one in progress."""
 
 from copy import copy
 
@@ -8,30 +8,30 @@ from cordwood.client.producer.transactions.states import WHAT_NOW, State
 
 
 class Calls:
-    """Nobody knows what to do next before the outcome of a call is known: one that ran out of time is made again, and
-    takes up the same operation. Until then no other can be made."""
+    """No other call is allowed before the outcome of one is known: a call that timed out is repeated, and resumes the
+    same operation."""
 
     def __init__(self) -> None:
         self._operation: Operation | None = None
 
     def taken_up(self, call: str) -> Operation | None:
-        """The same call, if the application has not seen its outcome yet."""
+        """Returns the operation of the same call, if the application has not seen its outcome yet."""
         pending = self._operation
         return pending if pending is not None and not pending.is_taken and pending.name == call else None
 
     @property
     def waiting(self) -> Operation | None:
-        """The one that waits for brokers."""
+        """The operation in progress."""
         return None if self._operation is None or self._operation.is_done else self._operation
 
     @property
     def abandoned(self) -> Operation | None:
-        """The one that nobody waits for any more, done or not."""
+        """The operation whose caller was cancelled, done or not."""
         pending = self._operation
         return pending if pending is not None and pending.is_abandoned and not pending.is_taken else None
 
     def check(self, call: str, state: State, allowed: tuple[State, ...], error: ClientError | None) -> None:
-        """Raises `error`, of the state, or `IllegalState`."""
+        """Raises `error`, the state's error, or `IllegalState`."""
         if error is not None:
             raise copy(error) from error.__cause__
         pending = self._operation

@@ -14,7 +14,7 @@ from cordwood.wire.errors import ErrorCode
 
 @dataclass(slots=True)
 class OffsetCommit:
-    """Offsets of a group on their way; those that are acknowledged leave `offsets`."""
+    """Offsets of a group being committed; acknowledged ones leave `offsets`."""
 
     group: GroupMetadata
     offsets: dict[TopicPartition, OffsetAndMetadata]
@@ -22,11 +22,11 @@ class OffsetCommit:
 
 
 class Contents:
-    """A partition is new, then being added (asked for, and perhaps done), then added. Dicts are sets with an order."""
+    """A partition is new, then being added (requested, perhaps done), then added. Dicts serve as ordered sets."""
 
     def __init__(self, *, is_started: bool = False) -> None:
         self.is_started = is_started
-        """True if the coordinator may have it open, so that it has to be ended."""
+        """True if the coordinator may have it open, so that it must be ended."""
         self.new: dict[TopicPartition, None] = {}
         self.adding: dict[TopicPartition, None] = {}
         self.added: dict[TopicPartition, None] = {}
@@ -49,7 +49,7 @@ class Contents:
         self.adding_group = None
 
     def offsets_are_committed(self, told: Iterable[tuple[TopicPartition, int]]) -> None:
-        """An answer for the first of the commits; there are none when the transaction was spoiled meanwhile."""
+        """A response for the first of the commits; there are none if the transaction was spoiled meanwhile."""
         if not self.commits:
             return
         commit = self.commits[0]
@@ -61,14 +61,14 @@ class Contents:
             commit.operation.succeed()
 
     def drop_unasked(self, error: ClientError) -> None:
-        """The transaction cannot be committed any more. What was asked for and not answered stays: it may be done, and
-        then the transaction has to be ended."""
+        """The transaction cannot be committed any more. Keeps unanswered requests, which may have been executed, so
+        that the transaction must be ended."""
         self.new = {}
         commits, self.commits = self.commits, deque()
         for commit in commits:
             commit.operation.fail(error)
 
     def drop_unanswered(self) -> None:
-        """It was refused."""
+        """The request was refused."""
         self.adding = {}
         self.adding_group = None

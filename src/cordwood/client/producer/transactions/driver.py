@@ -1,4 +1,4 @@
-"""Sends what the machine asks for, one request at a time: a thin shell over the client."""
+"""Sends the machine's requests, one at a time: a thin shell over the client."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,10 +18,10 @@ _FEATURE = "transaction.version"
 
 
 class TransactionDriver:
-    """`run` is a task of the producer's; `wake` it whenever the machine was called or a batch was completed.
+    """`run` is a task of the producer; call `wake` after calling the machine or completing a batch.
 
-    `has_incomplete` says whether batches are unsent or unacknowledged. `on_change` is called (with the lock free)
-    after each answer: the sender may have more to do. The machine is called under `lock`.
+    `has_incomplete` returns whether batches are unsent or unacknowledged. `on_change` is called (without the lock)
+    after each response: the sender may have more to do. The machine is called under `lock`.
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class TransactionDriver:
         self._coordinators: dict[tuple[To, str], int] = {}
 
     def wake(self) -> None:
-        """From the loop's thread."""
+        """Called in the loop's thread."""
         self._woken.set()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Runs until it is cancelled."""
         while True:
             self._woken.clear()
             now_s = self._loop.time()

@@ -1,4 +1,4 @@
-"""The one request that is on its way, and when the next may go."""
+"""The one request in flight, and when the next may be sent."""
 
 from dataclasses import replace
 from math import inf
@@ -8,7 +8,7 @@ from cordwood.net.peers.backoff import Backoff
 
 
 class Flight:
-    """After a failure there is a pause; after some the coordinator has to be looked for."""
+    """Backs off after a failure; some failures require a coordinator look-up."""
 
     def __init__(self, backoff: Backoff) -> None:
         self._backoff = backoff
@@ -24,7 +24,7 @@ class Flight:
         return self._not_before_s if self._ask is None and now_s < self._not_before_s else inf
 
     def went(self, ask: Ask) -> Ask:
-        """The request as it is to be sent."""
+        """Returns the request to be sent."""
         coordinator = ask.to, ask.key
         if coordinator in self._lost_coordinators:
             self._lost_coordinators.remove(coordinator)
@@ -40,7 +40,7 @@ class Flight:
         self._failures = 0
 
     def pause(self, now_s: float, exactly_s: float | None = None) -> None:
-        """Before the next one goes; it grows with each failure in a row."""
+        """Backs off before the next request, for longer with each consecutive failure."""
         self._failures += 1
         self._not_before_s = now_s + (self._backoff.pause_s(self._failures) if exactly_s is None else exactly_s)
 

@@ -1,6 +1,6 @@
 """**Transactions**: the machine of a transactional producer; sans-IO. Callers hold the producer's lock.
 
-What it asks for next follows from its state alone, so a retry is nothing but asking again.
+The next request follows from its state alone, so a retry is just another call.
 """
 
 from collections.abc import Mapping
@@ -44,24 +44,26 @@ from cordwood.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from cordwood.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-# The first of a transaction is often early: the one before is still being completed, which takes no time.
+# The first request of a transaction is often early: the previous one is still being completed, which takes very little
+# time.
 _CONCURRENT_BACKOFF_S = 0.020
 _VERSION_2 = 2
 
 
 class Transactions:
-    """Misuse raises `IllegalState`, which says what to call instead; an error that spoiled the transaction raises
-    `TransactionAbortable`, one that ended the producer `FatalTransactionError` (`ProducerFenced`), from every call."""
+    """Misuse raises `IllegalState`, which names the right call; after an error that spoiled the transaction every call
+    raises `TransactionAbortable`, after a fatal one `FatalTransactionError` (`ProducerFenced`)."""
 
     def __init__(self, settings: ProducerSettings, backoff: Backoff) -> None:
         assert settings.transactional_id is not None
         self.state = State.UNINITIALIZED
         self.identity: ProducerIdentity | None = None
-        """For new batches; a new one begins all sequences at 0."""
+        """The identity of new batches; a new one resets all sequences to 0."""
         self.is_version_2 = False
-        """Of the transaction that is open, else of the next (KIP-890). Chosen when the one before has ended."""
+        """The version of the open transaction, else of the next one (KIP-890). Chosen when the previous one has
+        ended."""
         self.prepared: PreparedTxnState | None = None
-        """While one is prepared."""
+        """The prepared transaction, if any."""
         self.transactional_id = settings.transactional_id
         self._timeout_ms = settings.transaction_timeout_ms
         self._has_two_phases = settings.transaction_two_phase_commit_enable
@@ -69,12 +71,12 @@ class Transactions:
         self._contents = Contents()
         self._error: ClientError | None = None
         self._calls = Calls()
-        # How the initialization is to treat, and treated, what a producer before us left prepared.
+        # Options of the initialization for a predecessor's prepared transaction, and its result.
         self._keep_prepared = False
         self._found_none_prepared = False
-        # What gave the last one that was prepared its name.
+        # The identity that named the last prepared transaction.
         self._prepared_as: ProducerIdentity | None = None
-        # Whether the next transaction has to begin with another epoch than this one has.
+        # True if the next transaction must begin with another epoch.
         self._needs_epoch = False
         self._cluster_version = 0
         self._cluster_version_epoch = -1
@@ -101,19 +103,19 @@ class Transactions:
         self._move(State.IN_TRANSACTION)
 
     def check_send(self) -> None:
-        """Before each record that is sent."""
+        """Called before each record."""
         if self.state is not State.IN_TRANSACTION:
             self._check("send", State.IN_TRANSACTION)
 
     def add_partition(self, partition: TopicPartition) -> bool:
-        """After each record that was taken, and before anything else: one that was not leaves a transaction without
-        contents, which brokers do not let end. True when the driver has to be woken: the partition is new to it."""
+        """Called right after each record was appended: one that was not leaves a transaction without contents, which
+        brokers refuse to end. Returns True if the driver must be woken: the partition is new to it."""
         self.check_send()
         contents = self._contents
         if partition in contents.added:
             return False
         if self.is_version_2:
-            # The first Produce adds it. Whether that gets through or not, the transaction has to be ended.
+            # The first Produce adds it. Whether that succeeds or not, the transaction must be ended.
             contents.added[partition] = None
             contents.is_started = True
             return False
@@ -140,7 +142,7 @@ class Transactions:
         return self._end("abort_transaction", commit=False)
 
     def prepare(self) -> PreparedTxnState:
-        """Everything is flushed: what was sent is acknowledged."""
+        """Call after a flush: everything sent is acknowledged."""
         self._check("prepare_transaction", State.IN_TRANSACTION)
         if not self._has_two_phases:
             raise BadSetting("prepare_transaction() needs transaction_two_phase_commit_enable=True")
@@ -149,7 +151,7 @@ class Transactions:
         return self.prepared
 
     def leave(self) -> LeftTransaction | None:
-        """Everything is flushed. None: nothing was sent, so there is nothing to end."""
+        """Call after a flush. None: nothing was sent, so there is nothing to end."""
         self._check("leave_transaction", State.IN_TRANSACTION)
         self._prepare("leave_transaction")
         assert self.identity is not None
@@ -158,7 +160,7 @@ class Transactions:
         return LeftTransaction(self.transactional_id, *self.identity, self.is_version_2)
 
     def take_id(self, transactional_id: str) -> None:
-        """From now on this is a producer of another id, which has to be initialized."""
+        """Becomes the producer of another id, which must be initialized."""
         if self.state is not State.UNINITIALIZED:
             self._check("take_transactional_id", State.READY, State.PREPARED)
             self._move(State.UNINITIALIZED)
@@ -171,15 +173,15 @@ class Transactions:
         if self._contents.commits:
             raise misuse(call, self.state, "wait for send_offsets_to_transaction()")
         assert self.identity is not None
-        # Partitions that are not added by now have no records.
+        # Partitions not added by now have no records.
         self._contents.new = {}
         self._move(State.PREPARED)
         self._prepared_as = self.identity
         self.prepared = PreparedTxnState.of(self.identity)
 
     def complete(self, prepared: PreparedTxnState) -> Operation:
-        """Commits if it is this one that is prepared, else aborts. Nothing happens where `initialize` has looked for
-        a prepared one and there was none: it was completed before."""
+        """Commits if this is the prepared transaction, else aborts. Does nothing if `initialize` has looked for a
+        prepared one and found none: it was completed before."""
         pending = self._calls.taken_up("complete_transaction")
         if pending is not None:
             return pending
@@ -192,21 +194,21 @@ class Transactions:
 
     @property
     def is_open(self) -> bool:
-        """There is a transaction that a producer should abort before it closes. One that is prepared outlives it."""
+        """True if a closing producer should abort a transaction. A prepared one outlives it."""
         return self.state in OPEN or self.state is State.ABORTABLE_ERROR
 
     @property
     def ending(self) -> Operation | None:
-        """The commit or abort that is under way; a producer that closes waits for it."""
+        """The commit or abort in progress; a closing producer waits for it."""
         return self._calls.waiting if self.identity is not None else None
 
     @property
     def abandoned(self) -> Operation | None:
-        """The call whose caller was cancelled meanwhile; its outcome is to be found out before the next."""
+        """The operation whose caller was cancelled; its outcome must be known before the next call."""
         return self._calls.abandoned
 
     def close(self) -> None:
-        """Whoever still waits is told that the producer was closed."""
+        """Fails waiting callers: the producer was closed."""
         closed = Closed("the producer was closed")
         self._contents.drop_unasked(closed)
         self._calls.fail(closed)
@@ -230,20 +232,20 @@ class Transactions:
     def _check(self, call: str, *allowed: State) -> None:
         self._calls.check(call, self.state, allowed, self._error)
 
-    # ---- the sender's
+    # ---- the sender's interface
 
     def may_send(self, partition: TopicPartition) -> bool:
-        """Asked in the drain: version 1 sends to a partition only after it was added."""
+        """Version 1 sends to a partition only after it was added."""
         return self.state is not State.FATAL_ERROR and partition in self._contents.added
 
     @property
     def produce_at_most(self) -> int | None:
-        """The newest version of Produce that a transaction of version 1 may use."""
+        """The newest version of Produce for a transaction of version 1."""
         return None if self.is_version_2 else requests.PRODUCE_V2 - 1
 
     def batch_failed(self, error: ClientError) -> None:
-        """For good: its records are not in the transaction, so it cannot be committed. Not for those dropped by
-        `drop_unsent`."""
+        """A batch failed for good: its records are missing in the transaction, so it cannot be committed. Not called
+        for those dropped by `drop_unsent`."""
         verdict = judge_batch(error.code)
         if verdict is Verdict.ABORT and (self.state in OPEN or self.state is State.ABORTABLE_ERROR):
             self._spoil(error)
@@ -252,17 +254,17 @@ class Transactions:
 
     @property
     def drop_unsent(self) -> ClientError | None:
-        """Batches that were never sent are to fail with this: the transaction is aborted, or can only be."""
+        """The error for batches that were never sent: the transaction is being aborted, or must be."""
         if self.state is State.ABORTING:
             return TransactionAborted("not sent: the transaction was aborted")
         return self._error if self.state is State.ABORTABLE_ERROR else None
 
     @property
     def fatal_error(self) -> ClientError | None:
-        """All batches are to fail with this, and nothing is sent any more."""
+        """The error for all batches; nothing is sent any more."""
         return self._error if self.state is State.FATAL_ERROR else None
 
-    # ---- the driver's
+    # ---- the driver's interface
 
     def learn_version(self, transaction_version: int, features_epoch: int) -> None:
         """Records the finalized feature `transaction.version` of a broker; 0 if it has none."""
@@ -275,7 +277,7 @@ class Transactions:
         return None if ask is None else self._flight.went(ask)
 
     def next_check_s(self, now_s: float) -> float:
-        """When `next_ask` may have something without anything else happening; infinity when it will not."""
+        """When `next_ask` may return a request without further events; infinity if never."""
         return self._flight.next_check_s(now_s)
 
     def answered(self, ask: Ask, response: Any, now_s: float) -> None:
@@ -290,11 +292,11 @@ class Transactions:
             self._not_done(ask, verdict, BrokerError(code, subject=f"{ask.to.value} {ask.key}"), now_s)
 
     def failed(self, ask: Ask, error: ClientError, now_s: float) -> None:
-        """No answer came, or the coordinator was not found."""
+        """No response came, or the coordinator was not found."""
         self._flight.landed(ask)
         self._not_done(ask, judge_failure(ask.request, error), error, now_s)
 
-    # ---- what to ask for
+    # ---- next requests
 
     def _wanted(self, has_incomplete: bool) -> Ask | None:
         if self.state is State.INITIALIZING:
@@ -343,7 +345,7 @@ class Transactions:
             self.transactional_id, self.identity, commit.group, commit.offsets, version_2=self.is_version_2
         )
 
-    # ---- what an answer means
+    # ---- responses
 
     def _done(self, ask: Ask, response: Any) -> None:
         match ask.request:
@@ -379,11 +381,11 @@ class Transactions:
     def _ended(self) -> None:
         self._contents = Contents()
         if not self.is_version_2 and self._cluster_version >= _VERSION_2:
-            # The first of version 2 begins with an epoch that nothing before it was sent with.
+            # The first transaction of version 2 begins with an epoch that nothing before it used.
             self._needs_epoch = True
         if self.identity == self._prepared_as:
-            # A decision for this one is not to be taken for the next. Version 1 does not change epochs by itself, nor
-            # does a transaction without contents.
+            # A response for this transaction must not be taken for the next one's. Version 1 does not change epochs by
+            # itself, nor does a transaction without contents.
             self._needs_epoch = True
         self.is_version_2 = self._cluster_version >= _VERSION_2
         if self._needs_epoch:
@@ -413,7 +415,8 @@ class Transactions:
             self._spoil(error)
 
     def _spoil(self, cause: ClientError) -> None:
-        """It can only be aborted. Version 1 goes on with a new epoch, as it cannot know what the brokers have of it."""
+        """The transaction can only be aborted. Version 1 continues with a new epoch, since it cannot know what the
+        brokers have of it."""
         self._needs_epoch = self._needs_epoch or not self.is_version_2
         if self.state not in (State.IN_TRANSACTION, State.COMMITTING, State.INITIALIZING):
             return
@@ -425,7 +428,7 @@ class Transactions:
         self._calls.fail(error)
 
     def _break(self, verdict: Verdict, cause: ClientError) -> None:
-        """The producer cannot go on."""
+        """The producer cannot continue."""
         error: FatalTransactionError
         if verdict is Verdict.FENCED:
             error = ProducerFenced(None, f"a newer producer has {self.transactional_id}, or its transaction timed out")

@@ -1,5 +1,5 @@
-"""Validates the arguments of `send_offsets_to_transaction` before anything is sent, while the caller can still be
-told."""
+"""Validates the arguments of `send_offsets_to_transaction` before anything is sent, while the call can still fail
+cleanly."""
 
 from collections.abc import Mapping
 from typing import TypeAlias, cast
@@ -20,7 +20,7 @@ def checked_offsets(offsets: OffsetsToSend) -> dict[TopicPartition, OffsetAndMet
 
 
 def checked_group(group: GroupMetadata) -> GroupMetadata:
-    """Raises `BadSetting`, also for a group by its name alone: brokers could not tell a member that is one no more."""
+    """Raises `BadSetting`, also for a bare group name: brokers could not fence a removed member."""
     if not isinstance(group, GroupMetadata):
         raise BadSetting(f"group_metadata is of type {type(group).__name__}; expected consumer.group_metadata()")
     is_whole = (

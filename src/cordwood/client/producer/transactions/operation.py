@@ -1,4 +1,4 @@
-"""An application's call that waits for brokers."""
+"""An application's call in progress."""
 
 from collections.abc import Callable
 
@@ -6,20 +6,21 @@ from cordwood.client.errors import ClientError
 
 
 class Operation:
-    """Done once, with an error or without; its outcome is taken by the application, which may have given up waiting."""
+    """Done once, with an error or without; the application, which may have stopped waiting, then takes its outcome."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        """As the application calls it: `commit_transaction`."""
+        """The name of the call: `commit_transaction`."""
         self.is_done = False
         self.is_taken = False
         self.is_abandoned = False
-        """Whoever waited for it was cancelled, and will not ask for its outcome."""
+        """The waiting caller was cancelled, and will not take the outcome."""
         self._error: ClientError | None = None
         self._callbacks: list[Callable[[], None]] = []
 
     def on_done(self, callback: Callable[[], None]) -> None:
-        """Called once when it is done, at once if it is; where the machine is called, so it must not wait."""
+        """Registers a callback, called once when it is done, at once if it is; it runs inside the machine, so it must
+        not wait."""
         if self.is_done:
             callback()
         else:
@@ -30,7 +31,7 @@ class Operation:
         return self._error is not None
 
     def take(self) -> None:
-        """Raises what it failed with. Until its outcome is taken, only the same call can be made again."""
+        """Raises the operation's error. Until its outcome is taken, only the same call can be repeated."""
         self.is_taken = True
         if self._error is not None:
             raise self._error

@@ -1,5 +1,5 @@
-"""The names of transactions that are not ended by their producer: a prepared one (KIP-939), which an application keeps
-with its own commit; one that is left to another."""
+"""The names of transactions that are not ended by their producer: a prepared one (KIP-939), which an application stores
+with its own commit; or one that is left to another process."""
 
 from typing import NamedTuple
 
@@ -8,10 +8,9 @@ from cordwood.client.producer.identity import ProducerIdentity
 
 
 class PreparedTxnState(NamedTuple):
-    """`str()` of it is Kafka's text, "producer id:epoch", to be stored; `parse` reads it. Empty is no transaction.
+    """`str()` returns Kafka's text, "producer id:epoch", to be stored; `parse` reads it. Empty means no transaction.
 
-    state = producer.prepare_transaction()
-    database.commit(rows, transaction=str(state))
+    state = producer.prepare_transaction() database.commit(rows, transaction=str(state))
     producer.complete_transaction(state)
     """
 
@@ -36,10 +35,10 @@ class PreparedTxnState(NamedTuple):
 
 
 class LeftTransaction(NamedTuple):
-    """All that it takes to end a transaction from anywhere: `Admin.end_transactions`."""
+    """Everything needed to end a transaction from anywhere: `Admin.end_transactions`."""
 
     transactional_id: str
     producer_id: int
     epoch: int
     is_version_2: bool
-    """Of transactions (KIP-890)."""
+    """The version of transactions (KIP-890)."""

@@ -1,7 +1,8 @@
-"""Requests that the machine wants sent: receiver, versions, and how to build them.
+"""The machine's requests: receiver, versions, and contents.
 
-A version of a request may mean a version of transactions (KIP-890): EndTxn and TxnOffsetCommit from 5 on, and Produce
-from 12 on, are of `transaction.version` 2, so a transaction of version 1 does not use them, nor one of 2 those before.
+A version of a request may imply a version of transactions (KIP-890): EndTxn and TxnOffsetCommit from 5 on, and Produce
+from 12 on, belong to `transaction.version` 2, so a transaction of version 1 does not use them, and one of version 2 no
+older ones.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -26,13 +27,13 @@ from cordwood.wire.messages.txn_offset_commit import (
 )
 from cordwood.wire.schema import Request
 
-# Of each, the first version that means transactions of version 2.
+# The first version of each that implies transactions of version 2.
 PRODUCE_V2 = 12
 _END_TXN_V2 = 5
 _TXN_OFFSET_COMMIT_V2 = 5
-# From 4 on it is for brokers, among themselves.
+# Versions from 4 on are for brokers only.
 _ADD_PARTITIONS_LAST_OF_CLIENTS = 3
-# A producer says which epoch it has (KIP-360); transactions of two phases (KIP-939).
+# The first versions with the producer's epoch (KIP-360) and with two-phase commit (KIP-939).
 _INIT_WITH_EPOCH = 3
 _INIT_TWO_PHASES = 6
 
@@ -48,7 +49,7 @@ class To(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """At most one is on its way. `Transactions.answered` or `failed` follows."""
+    """At most one is in flight. `Transactions.answered` or `failed` follows."""
 
     request: Request[Any]
     to: To
@@ -57,7 +58,7 @@ class Ask:
     at_least: int = 0
     at_most: int | None = None
     look_up: bool = False
-    """The coordinator that was found before is not it any more."""
+    """True if the known coordinator is no longer valid."""
 
 
 def init_producer_id(
@@ -68,7 +69,7 @@ def init_producer_id(
     two_phases: bool,
     keep_prepared: bool,
 ) -> Ask:
-    """With an identity it asks for its next epoch."""
+    """With an identity it requests its next epoch."""
     request = InitProducerIdRequest(
         transactional_id=transactional_id,
         transaction_timeout_ms=timeout_ms,

@@ -1,11 +1,12 @@
-"""The states of a transactional producer, and what leads from one to another: docs/client-transactions.md draws it."""
+"""The states of a transactional producer and their transitions, from which docs/client-transactions.md draws its
+diagram."""
 
 from collections.abc import Mapping
 from enum import Enum
 
 
 class State(Enum):
-    """Kafka's TransactionManager has the same; the value is what errors and diagrams call it."""
+    """Same states as Kafka's TransactionManager; the values are for errors and diagrams."""
 
     UNINITIALIZED = "Uninitialized"
     INITIALIZING = "Initializing"
@@ -24,7 +25,7 @@ _ENDED = "EndTxn is answered, or nothing was written"
 _BUMPED = "as well, and a new epoch is needed"
 _ANOTHER = "take_transactional_id: another id from now on"
 
-# From → to → by what.
+# From → to → cause.
 TRANSITIONS: Mapping[State, Mapping[State, str]] = {
     State.UNINITIALIZED: {State.INITIALIZING: "init_transactions"},
     State.INITIALIZING: {
@@ -67,10 +68,10 @@ TRANSITIONS: Mapping[State, Mapping[State, str]] = {
     State.FATAL_ERROR: {},
 }
 
-# A transaction is begun, and what is added to it has to be told or ended.
+# A transaction is open, and its contents must be added or ended.
 OPEN = frozenset({State.IN_TRANSACTION, State.COMMITTING, State.ABORTING})
 
-# The calls that a state allows, for error messages.
+# The calls allowed in each state, for error messages.
 WHAT_NOW: Mapping[State, str] = {
     State.UNINITIALIZED: "call init_transactions() first, once",
     State.INITIALIZING: "wait for init_transactions() or abort_transaction()",

@@ -1,7 +1,7 @@
 """The server-side assignors of KIP-848: which member of a group gets which partitions.
 
-An assignor is a function of the group and its topics; it knows no clock and no disk, and leaves what it is given as it
-is. Given what Kafka's assignors are given, it answers what they answer.
+An assignor is a pure function of the group and its topics: no clock, no I/O, no changes to its input. Given the input
+of Kafka's assignors, it returns their results.
 """
 
 from cordwood.coordinator.groups.assignors.range import assign_range
@@ -16,7 +16,7 @@ from cordwood.coordinator.groups.assignors.spec import (
 from cordwood.coordinator.groups.assignors.uniform import assign_uniform
 
 ASSIGNORS: dict[str, Assignor] = {"uniform": assign_uniform, "range": assign_range}
-"""By the names of `group.consumer.assignors`; the first is Kafka's default."""
+"""Assignors by their names in `group.consumer.assignors`; the first is Kafka's default."""
 
 __all__ = [
     "ASSIGNORS",

@@ -1,7 +1,7 @@
-"""The order in which Kafka's coordinator walks over members, topics and partitions.
+"""The order in which Kafka's coordinator iterates over members, topics and partitions.
 
-Keys that share a slot of Java's hash table come in the order in which they were put in, which Kafka leaves to chance;
-ours come sorted.
+Keys in the same slot of Java's hash table come in insertion order, which Kafka leaves to chance; ours are inserted
+sorted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cordwood.wire.hashing import string_hash
 from cordwood.wire.java_order import in_table_order
 from cordwood.wire.primitives import Uuid
 
-# A group is assigned anew whenever one of its members comes or goes, and hashing the ids of 500 members takes 7 ms.
+# A group is reassigned whenever a member joins or leaves, and hashing the ids of 500 members takes 7 ms.
 _REMEMBERED_HASHES = 1 << 14
 _MASK = 0xFFFFFFFF
 _TWO_LONGS = Struct(">qq")

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 
 class MemberLoads:
-    """Members in the order of their loads, with a level that rises from below and one that sinks from above.
+    """Members ordered by load, with a level that rises from below and one that sinks from above.
 
-    The lower range are those who have reached the rising level, the upper range those at the sinking one. When all of a
-    range had their turn its level moves by one, and the range grows by those whose load is just that. The loads are the
-    caller's: it counts up whom `next_least_loaded` named and counts down whom `next_most_loaded` named.
+    The lower range holds the members at the rising level, the upper range those at the sinking level. When every member
+    of a range had its turn, the level moves by one, and the members with exactly that load join the range. The caller
+    updates the loads: it increments that of `next_least_loaded` and decrements that of `next_most_loaded`.
     """
 
     def __init__(self, members: Iterable[int], loads: Sequence[int]) -> None:
@@ -43,10 +43,10 @@ class MemberLoads:
         return member
 
     def next_most_loaded(self) -> int | None:
-        """None if nobody is left who was not passed over."""
+        """Returns None if all members were passed over."""
         if self._upper_next < self._upper_start:
             if self._upper_start == self._upper_end and self._upper_start > 0:
-                # All of the range were passed over: go down to whoever comes next, however far that is.
+                # The whole range was passed over: continue with the next lower load, however far down.
                 self._upper_level = self._loads[self._sorted[self._upper_start - 1]]
             else:
                 self._upper_level -= 1
@@ -60,7 +60,7 @@ class MemberLoads:
         return member
 
     def pass_over_most_loaded(self) -> None:
-        """Whoever `next_most_loaded` named last has nothing to give, and is not asked again."""
+        """Excludes the member that `next_most_loaded` returned last: it has nothing to give."""
         place, last = self._upper_next + 1, self._upper_end - 1
         self._sorted[place], self._sorted[last] = self._sorted[last], self._sorted[place]
         self._upper_end = last

@@ -1,7 +1,7 @@
-"""The range assignor: of each topic, every subscriber gets one stretch of consecutive partitions.
+"""The range assignor: every subscriber of a topic gets one stretch of consecutive partitions.
 
-Topics with the same number of partitions and the same subscribers are cut alike, so that a member that joins two of
-them has both sides of a key.
+Topics with the same number of partitions and the same subscribers are cut alike, so that a member that joins two topics
+gets both sides of a key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cordwood.wire.primitives import Uuid
 def assign_range(spec: GroupSpec, topics: TopicDescriber) -> Assignment:
     member_ids = _sorted_members(spec)
     shares: dict[str, dict[Uuid, frozenset[int]]] = {member_id: {} for member_id in member_ids}
-    # In an order of their own, so that a member is told the same whenever it is the same.
+    # Sorted, so that equal assignments produce equal responses.
     for topic_id, subscribers in sorted(_subscribers(spec, member_ids).items()):
         stretches = _cut(known_partition_count(topics, topic_id), len(subscribers))
         for member_id, partitions in zip(subscribers, stretches, strict=False):
@@ -29,7 +29,7 @@ def assign_range(spec: GroupSpec, topics: TopicDescriber) -> Assignment:
 
 
 def _sorted_members(spec: GroupSpec) -> list[str]:
-    """Static members first, by instance id: it outlives a restart, which a member id does not."""
+    """Sorts static members first, by instance id, which outlives a restart, unlike a member id."""
 
     def position(member_id: str) -> tuple[bool, bytes]:
         instance_id = spec.members[member_id].instance_id
@@ -51,7 +51,8 @@ def _subscribers(spec: GroupSpec, member_ids: Sequence[str]) -> dict[Uuid, Seque
 
 
 def _cut(partition_count: int, subscriber_count: int) -> list[frozenset[int]]:
-    """As equal as can be, the first ones one larger; none of them empty, so there may be fewer than subscribers."""
+    """Cuts into shares as equal as possible, the first ones larger by one. No share is empty, so there may be fewer
+    than subscribers."""
     size, larger = divmod(partition_count, subscriber_count)
     stretches = []
     start = 0

@@ -12,18 +12,18 @@ MemberPartitions = Mapping[Uuid, frozenset[int]]
 """Topic id → partitions. A topic without partitions is left out."""
 
 Assignment = dict[str, MemberPartitions]
-"""Member id → its partitions; every member of the group is in it, also one that gets nothing.
+"""Member id → its partitions; contains every member of the group, also those without partitions.
 
-What did not change may be the very mapping that the assignor was given.
+Unchanged parts may be the very mappings that the assignor was given.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class MemberSubscription:
-    """A member as an assignor sees it: what it wants, and what it was last assigned."""
+    """A member from an assignor's point of view: its subscription, and its last assignment."""
 
     rack_id: str | None
-    """Kafka 4.3 hands it to its assignors, which make no use of it; nor do ours."""
+    """Kafka 4.3 passes it to its assignors, which don't use it; neither do ours."""
     instance_id: str | None
     topic_ids: frozenset[Uuid]
     assigned: MemberPartitions
@@ -33,7 +33,7 @@ class MemberSubscription:
 class GroupSpec:
     members: Mapping[str, MemberSubscription]
     is_homogeneous: bool
-    """Returns whether all members subscribe to the same topics."""
+    """True if all members subscribe to the same topics."""
 
 
 class TopicDescriber(Protocol):
@@ -45,7 +45,7 @@ Assignor = Callable[[GroupSpec, TopicDescriber], Assignment]
 
 
 class UnknownTopic(Exception):
-    """A member's subscription names a topic that does not exist: Kafka's PartitionAssignorException."""
+    """A member subscribes to a topic that does not exist: Kafka's PartitionAssignorException."""
 
     def __init__(self, topic_id: Uuid) -> None:
         super().__init__(f"members subscribe to topic {uuid_text(topic_id)}, which does not exist")

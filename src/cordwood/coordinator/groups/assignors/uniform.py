@@ -1,4 +1,4 @@
-"""The uniform assignor: shares as equal as subscriptions allow, and among those the one that moves little."""
+"""The uniform assignor: shares as equal as subscriptions allow, with few moves."""
 
 from __future__ import annotations
 

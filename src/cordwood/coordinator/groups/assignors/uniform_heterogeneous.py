@@ -1,8 +1,8 @@
 """The uniform assignor where members subscribe to different topics.
 
-Members keep what they have; what nobody has goes, topic by topic, to the least loaded subscribers; then, topic by
-topic, partitions move from the most loaded to the least loaded until no move makes it more even. Overlapping
-subscriptions may need many rounds for that, so their number is limited.
+Members keep their partitions; unowned ones go, topic by topic, to the least loaded subscribers. Then, topic by topic,
+partitions move from the most loaded to the least loaded members until no move improves the balance. Overlapping
+subscriptions may need many rounds, so their number is limited.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def assign_heterogeneous(spec: GroupSpec, topics: TopicDescriber) -> Assignment:
 
 
 class _Balancing:
-    """An assignment in the making. Members go by their number in Java's order, which breaks ties."""
+    """An assignment under construction. Members are numbered in Java's order, which breaks ties."""
 
     def __init__(self, spec: GroupSpec, topics: TopicDescriber) -> None:
         self._spec = spec
         self._member_ids = in_member_order(spec.members)
         self._loads = [0] * len(self._member_ids)
-        """Partitions per member, of all topics."""
+        """Partitions per member, over all topics."""
         self._subscribers: dict[Uuid, list[int]] = {}
         for number, member_id in enumerate(self._member_ids):
             for topic_id in spec.members[member_id].topic_ids:
@@ -48,10 +48,11 @@ class _Balancing:
             topic_id: [NOBODY] * known_partition_count(topics, topic_id)
             for topic_id in sorted(self._subscribers, key=lambda topic_id: self._rank(topics, topic_id))
         }
-        """The owner of each partition. Topics are in the order in which they are dealt with."""
+        """The owner of each partition. Topics are in processing order."""
 
     def _rank(self, topics: TopicDescriber, topic_id: Uuid) -> tuple[float, int, tuple[int, int]]:
-        """Most partitions per subscriber first, while there is still room to make up for them elsewhere."""
+        """Orders topics with the most partitions per subscriber first, while there is still room to compensate
+        elsewhere."""
         subscriber_count = len(self._subscribers[topic_id])
         per_subscriber = known_partition_count(topics, topic_id) / subscriber_count
         return -per_subscriber, subscriber_count, uuid_rank(topic_id)
@@ -79,7 +80,7 @@ class _Balancing:
 
     def even_out(self) -> None:
         topic_ids = [topic_id for topic_id in self._owners if len(self._subscribers[topic_id]) > 1]
-        # Done when all the others stayed as they are since a topic was last evened out; the first counts as such.
+        # Done when every other topic stayed unchanged since the last move; initially the first topic counts as moved.
         others_unchanged = -1
         for _ in range(MAX_BALANCING_ROUNDS):
             for topic_id in topic_ids:
@@ -88,7 +89,7 @@ class _Balancing:
                     return
 
     def _even_out_topic(self, topic_id: Uuid) -> bool:
-        """Returns whether a partition of the topic moved."""
+        """Returns whether a partition of the topic was moved."""
         members = MemberLoads(self._subscribers[topic_id], self._loads)
         if members.spread() <= 1:
             return False

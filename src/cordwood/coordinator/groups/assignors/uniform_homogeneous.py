@@ -1,7 +1,7 @@
 """The uniform assignor where all members subscribe to the same topics.
 
-Shares differ by one at most. A member keeps what it has up to its share; what is over, and what nobody has, goes to
-those who have less.
+Shares differ by at most one. A member keeps its partitions up to its share; the excess, and unowned partitions, go to
+members with less.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def assign_homogeneous(spec: GroupSpec, topics: TopicDescriber) -> Assignment:
         kept, revoked, room = _keep(spec.members[member_id].assigned, counts, share + is_larger)
         assignment[member_id] = kept
         unowned += revoked
-        # A larger share is for whoever already has that much, as long as the members to come can take those left.
+        # A larger share goes to a member that already has that many partitions, as long as enough of them remain for
+        # the members after it.
         if is_larger and room > 0 and len(member_ids) - number > larger_shares:
             is_larger = False
             room -= 1
@@ -67,7 +68,7 @@ def _unowned(spec: GroupSpec, counts: Mapping[Uuid, int]) -> list[Partition]:
 def _keep(
     assigned: MemberPartitions, counts: Mapping[Uuid, int], share: int
 ) -> tuple[MemberPartitions, list[Partition], int]:
-    """The partitions that a member keeps, those taken from it for others, and how many it may still get."""
+    """Returns the partitions that a member keeps, those taken from it, and how many it may still get."""
     size = sum(map(len, assigned.values()))
     if size <= share and assigned.keys() <= counts.keys():
         return assigned, [], share - size

@@ -1,4 +1,4 @@
-"""A classic group: who is in it, what they agree on, and in which state it is."""
+"""A classic group: its members, their protocols and its state."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .member import ClassicMember, Protocols
 from .states import TRANSITIONS, ClassicState, Event
 from .subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 
-# Nothing expires.
+# The expiry time if nothing expires.
 _NEVER_MS = (1 << 63) - 1
 
 
 class ClassicGroup:
-    """Changed by the decisions of this package, and by what is replayed (`records`).
+    """Changed by the decisions of this package, and by replaying records (`records`).
 
-    The log knows its last stable or empty generation; while it rebalances it is ahead of the log.
+    The log holds the last stable or empty generation; during a rebalance the group is ahead of the log.
     """
 
     __slots__ = (
@@ -52,28 +52,28 @@ class ClassicGroup:
     def __init__(self, group_id: str, now_ms: int) -> None:
         self.group_id = group_id
         self.state = ClassicState.EMPTY
-        # -1 where an old record did not say.
+        # -1 if an old record lacks it.
         self.state_since_ms = now_ms
         self.generation = 0
-        # Of the members; empty as long as there were none.
+        # The members' protocol type; empty until the first member joins.
         self.protocol_type = ""
         self.protocol_name: str | None = None
         self.leader_id: str | None = None
         self.members: dict[str, ClassicMember] = {}
         # Member ids by group.instance.id.
         self.static_members: dict[str, str] = {}
-        # Who was given a member id and has not come back with it.
+        # Members that were given an id and have not rejoined with it.
         self.pending_joins: dict[str, None] = {}
-        # Who has not sent its SyncGroup in this generation.
+        # Members that have not sent SyncGroup in this generation.
         self.pending_syncs: dict[str, None] = {}
         self.waiting_to_join = 0
-        # A rebalance of what was empty waits for more members, and longer if it has grown meanwhile.
+        # The initial rebalance of an empty group waits for more members, and longer if the group has grown meanwhile.
         self.is_initial_rebalance = False
         self.has_grown = False
-        # How many members know each protocol.
+        # Number of members that support each protocol.
         self._protocol_counts: Counter[str] = Counter()
         self._topics: frozenset[str] | None = None
-        # The generation and protocol that `_topics` is of.
+        # The generation and protocol to which `_topics` belongs.
         self._topics_of: tuple[int, str | None] | None = None
 
     def __str__(self) -> str:
@@ -87,7 +87,7 @@ class ClassicGroup:
         self.state_since_ms = now_ms
 
     def settle(self, since_ms: int) -> None:
-        """It is as the log has it, where a group either has an assignment or nobody to assign anything to."""
+        """Settles in the logged state: a group that has an assignment, or no members to assign anything to."""
         self.state = ClassicState.STABLE if self.members else ClassicState.EMPTY
         self.state_since_ms = since_ms
         self._topics_of = None
@@ -107,7 +107,7 @@ class ClassicGroup:
     # Members
 
     def add(self, member: ClassicMember) -> None:
-        """Its protocols are supported."""
+        """Adds a member whose protocols are supported."""
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
         if self.leader_id is None:
@@ -118,7 +118,8 @@ class ClassicGroup:
         self.pending_joins.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> None:
-        """A member or one who was to become one; the eldest of the others leads in place of a leader."""
+        """Removes a member, or a pending one. If it was the leader, the longest-standing other member becomes
+        leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self._protocol_counts.subtract(name for name, _ in member.protocols)
@@ -131,7 +132,7 @@ class ClassicGroup:
         self.pending_syncs.pop(member_id, None)
 
     def replace(self, old: ClassicMember, new: ClassicMember) -> None:
-        """A static member has come back under another id; what was expected of it still is."""
+        """Replaces a static member that has returned with another id; pending steps stay pending."""
         assert new.instance_id == old.instance_id
         led, has_to_sync = self.leader_id == old.member_id, old.member_id in self.pending_syncs
         self.remove(old.member_id)
@@ -147,7 +148,7 @@ class ClassicGroup:
         self._protocol_counts.update(name for name, _ in protocols)
 
     def checked_member(self, member_id: str, instance_id: str | None) -> ClassicMember:
-        """The member, or Refusal: it is none, or another has taken its place."""
+        """Returns the member, or raises Refusal if it is unknown or was replaced."""
         if instance_id is not None:
             current_id = self.static_members.get(instance_id)
             if current_id is not None and current_id != member_id:
@@ -166,7 +167,7 @@ class ClassicGroup:
             timers.clear(self.pending_key(member_id))
 
     def pending_key(self, member_id: str) -> tuple[str, str, str]:
-        """The timer of one who was given a member id and is to come back with it."""
+        """The key of a pending member's timer."""
         return "pending", self.group_id, member_id
 
     @property
@@ -175,11 +176,11 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """As long as the slowest member asks for."""
+        """The largest timeout among the members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def elect_joined_leader(self) -> bool:
-        """A leader who has not joined is none; whether there is one now."""
+        """Replaces a leader that has not joined; returns whether the group has a leader now."""
         if self.leader_id is None:
             return False
         if self.members[self.leader_id].awaiting_join is None:
@@ -193,7 +194,7 @@ class ClassicGroup:
     # Protocols
 
     def supports(self, protocol_type: str, protocols: Iterable[tuple[str, bytes]]) -> bool:
-        """Returns whether a member with these protocols can join: all others must support one of them."""
+        """True if a member with these protocols can join: all others must support one of them."""
         if self.state is ClassicState.EMPTY:
             return bool(protocol_type) and any(True for _ in protocols)
         count = len(self.members)
@@ -202,12 +203,12 @@ class ClassicGroup:
         )
 
     def select_protocol(self) -> str:
-        """The one with the most votes of those that all members know."""
+        """Returns the protocol with the most votes among those that all members support."""
         count = len(self.members)
         candidates = {name for name, known in self._protocol_counts.items() if known == count}
         votes = Counter(member.vote(candidates) for member in self.members.values())
         most = max(votes.values())
-        # Where there are several, the first in Java's order, as Kafka has it.
+        # Ties go to the first in Java's order, as in Kafka.
         return next(name for name in in_member_order(votes) if votes[name] == most)
 
     def topics(self) -> frozenset[str] | None:
@@ -217,14 +218,14 @@ class ClassicGroup:
             self._topics = subscribed_topics(self.protocol_type, self.protocol_name, self.members.values())
         return self._topics
 
-    # What every kind of group can be asked
+    # The interface of every kind of group
 
     def check_offset_commit(
         self, member_id: str, instance_id: str | None, generation: int, *, transactional: bool, version: int
     ) -> PartitionCheck | None:
         is_of_a_member = generation >= 0 or bool(member_id) or instance_id is not None
         if generation < 0 and self.is_empty:
-            # Of an administrator, or of a consumer that assigns itself what it reads.
+            # From an administrator, or a consumer that assigns partitions itself.
             return None
         if is_of_a_member:
             self.checked_member(member_id, instance_id)
@@ -233,12 +234,12 @@ class ClassicGroup:
         elif not transactional and not self.is_empty:
             raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"{self} has members, and only they may commit")
         if not transactional and self.state is ClassicState.COMPLETING_REBALANCE:
-            # It knows the generation and not yet what it is assigned.
+            # The member knows the generation, but not its assignment yet.
             raise Refusal(ErrorCode.REBALANCE_IN_PROGRESS, f"{self} is rebalancing")
         return None
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Anyone may."""
+        """Always allowed."""
 
     def check_offset_delete(self) -> None:
         if not self.is_empty and self.protocol_type != CONSUMER_PROTOCOL_TYPE:

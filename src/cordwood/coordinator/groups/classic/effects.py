@@ -21,8 +21,8 @@ class Effects:
     __slots__ = ("_refused", "answers", "records")
 
     def __init__(self, refused: Callable[[Refusal], None] | None = None) -> None:
-        """`refused` puts right what the decision has changed, where its records cannot be written; without it the
-        answers are given all the same."""
+        """`refused` undoes the decision's changes if its records cannot be written; without it the responses are sent
+        anyway."""
         self.records: list[CoordinatorRecord] = []
         self.answers: list[Answer] = []
         self._refused = refused
@@ -31,7 +31,7 @@ class Effects:
         self.answers.append(Answer(promise, response))
 
     def refuse(self, member: ClassicMember, error: ErrorCode, member_id: str = "") -> None:
-        """Whatever the member waits for, it need not any more."""
+        """Cancels whatever the member waits for."""
         if member.awaiting_join is not None:
             self.answer(member.awaiting_join, refused_join(error, member.join_version, member_id))
             member.awaiting_join = None
@@ -44,6 +44,7 @@ class Effects:
         return Decision(response, self.records, self.answers, refused=refused)
 
     def _answer_all_the_same(self, _refusal: Refusal) -> None:
-        """The log says less than happened, and that is safe: whoever loads it finds members who are gone and expire."""
+        """The log then lacks a change, which is safe: the next coordinator loads members that are gone, and they
+        expire."""
         for answer in self.answers:
             answer.promise.resolve(answer.response)

@@ -1,4 +1,4 @@
-"""Heartbeat: a member is alive, and is told when it has to join again."""
+"""Heartbeat: keeps a member's session alive, and tells the member when to rejoin."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def heartbeat(state: GroupState, group: ClassicGroup, request: HeartbeatRequest)
 
 
 def quiet_beat(state: GroupState, request: HeartbeatRequest) -> bool:
-    """`heartbeat` for a member that has nothing to be told, which it renews the session of; False for any other."""
+    """Fast path of `heartbeat`: renews the session if there is nothing to report; otherwise returns False."""
     group = state.groups.get(request.group_id)
     if (
         not isinstance(group, ClassicGroup)

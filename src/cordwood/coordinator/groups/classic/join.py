@@ -1,4 +1,4 @@
-"""JoinGroup: a client wants to be in the group, or in its next generation."""
+"""JoinGroup: a client asks to join the group, or its next generation."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ from .states import ClassicState
 
 _log = logging.getLogger(__name__)
 
-# From this version on a client takes MEMBER_ID_REQUIRED (KIP-394).
+# From this version on clients understand MEMBER_ID_REQUIRED (KIP-394).
 _MEMBER_ID_REQUIRED_SINCE = 4
-# How long a new member is kept whose JoinGroup is not answered: it cannot be told whether its client is still there.
+# How long a new member with an unanswered JoinGroup is kept: the coordinator cannot tell whether its client is still
+# alive.
 _NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
-# From this version on a leader can be told that it need not assign anything (KIP-814).
+# From this version on a leader can be told to skip the assignment (KIP-814).
 _SKIP_ASSIGNMENT_SINCE = 9
 _UNKNOWN = ""
 
 
 class Joining(NamedTuple):
-    """A JoinGroup, and who sends it."""
+    """A JoinGroup request and its sender."""
 
     request: JoinGroupRequest
     version: int
@@ -46,7 +47,7 @@ class Joining(NamedTuple):
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The first version has none."""
+        """The session timeout in the first version, which has no rebalance timeout."""
         return self.request.rebalance_timeout_ms if self.version else self.request.session_timeout_ms
 
     def begin_wait(self, member: ClassicMember) -> Promise[JoinGroupResponse]:
@@ -65,7 +66,7 @@ class Joining(NamedTuple):
 def join(
     state: GroupState, joining: Joining, replaced: Sequence[CoordinatorRecord] = ()
 ) -> Decision[JoinGroupResponse]:
-    """`replaced` takes an empty group of another kind out of the log, in place of which this one comes."""
+    """`replaced` is an empty group of another kind, whose records are removed from the log."""
     request = joining.request
     group = state.groups.get(request.group_id)
     if isinstance(group, ClassicGroup):
@@ -76,7 +77,7 @@ def join(
 
 
 def _found(state: GroupState, joining: Joining, replaced: Sequence[CoordinatorRecord]) -> Decision[JoinGroupResponse]:
-    """The group is there from now on, even if nobody comes to join it."""
+    """Creates the group if needed; it stays even if nobody joins in the end."""
     group_id = joining.request.group_id
     group = ClassicGroup(group_id, state.clock.now_ms())
     before = state.groups.get(group_id)
@@ -114,7 +115,7 @@ def _join(state: GroupState, group: ClassicGroup, joining: Joining, effects: Eff
     return _join_again(state, group, joining, member, effects)
 
 
-# Room
+# Size limit
 
 
 def _has_room(group: ClassicGroup, member_id: str, max_size: int) -> bool:
@@ -122,7 +123,7 @@ def _has_room(group: ClassicGroup, member_id: str, max_size: int) -> bool:
     if group.is_empty:
         return True
     if group.state is ClassicState.PREPARING_REBALANCE:
-        # Whoever comes first. There may be more members than allowed, if less are than before.
+        # First come, first served. There may be more members than allowed if the limit was lowered.
         return (member is not None and member.awaiting_join is not None) or group.waiting_to_join < max_size
     return member is not None or len(group.members) < max_size
 
@@ -158,8 +159,8 @@ def _join_new(
 
 
 def _new_member_id(random: Random, name: str) -> str:
-    """Of a client's id, or a static member's name, and a uuid as Java writes it. Of a very long name only the
-    beginning, so that it can be told to others."""
+    """Builds the id from the client's id, or a static member's name, and a uuid in Java's format. Truncates very long
+    names, so that the id fits into a response."""
     digits = new_uuid(random).hex()
     uuid = f"-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
     return name.encode()[: MAX_STRING_BYTES - len(uuid)].decode(errors="ignore") + uuid
@@ -192,7 +193,7 @@ def _member(joining: Joining, member_id: str) -> ClassicMember:
     )
 
 
-# Members who join again
+# Members that rejoin
 
 
 def _join_again(
@@ -200,8 +201,8 @@ def _join_again(
 ) -> Decision[JoinGroupResponse]:
     is_leader = member.member_id == group.leader_id
     is_as_before = member.protocols == joining.protocols
-    # It may not have received its answer. A leader of a stable group wants a rebalance by joining: what it sees
-    # besides the members (partitions of a topic) has changed.
+    # The response may have been lost. The leader of a stable group forces a rebalance by rejoining: something besides
+    # the members has changed, such as a topic's partitions.
     is_told_again = group.state is ClassicState.COMPLETING_REBALANCE or (
         group.state is ClassicState.STABLE and not is_leader
     )
@@ -220,18 +221,18 @@ def _wait_to_join(
     member.session_timeout_ms = joining.request.session_timeout_ms
     if member.awaiting_join is None:
         group.waiting_to_join += 1
-    # Its client has given up on the answer to an earlier one.
+    # The client has given up on an earlier request.
     effects.refuse(member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
     return joining.begin_wait(member)
 
 
-# Static members (KIP-345): one who comes back under its name takes its own place, with a new member id
+# Static members (KIP-345): a returning one takes its own place, under a new member id
 
 
 def _take_place(
     state: GroupState, group: ClassicGroup, joining: Joining, old: ClassicMember, member_id: str, effects: Effects
 ) -> Decision[JoinGroupResponse]:
-    """Without a rebalance, where nothing changes for the others. Whoever still uses the old member id is fenced."""
+    """Avoids a rebalance if nothing changes for the others. A client that still uses the old member id is fenced."""
     leader_before = group.leader_id
     member = _replace(state, group, joining, old, member_id)
     if group.state is ClassicState.STABLE and group.select_protocol() == group.protocol_name:
@@ -240,7 +241,7 @@ def _take_place(
         if joining.version >= _SKIP_ASSIGNMENT_SINCE:
             response.skip_assignment = member.member_id == group.leader_id
         else:
-            # It is not to know that it leads, or it would assign.
+            # Don't tell it that it leads, or it would assign.
             response.leader, response.members = leader_before or "", []
 
         def put_back(_refusal: Refusal) -> None:

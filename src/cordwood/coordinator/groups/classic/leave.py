@@ -1,4 +1,4 @@
-"""LeaveGroup: members go, by themselves or because an administrator says so."""
+"""LeaveGroup: members leave, or an administrator removes them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _leave(state: GroupState, group: ClassicGroup, identity: MemberIdentity, eff
         remove_pending(state, group, member_id)
     else:
         if not member_id and instance_id is not None:
-            # An administrator knows a static member by its name only.
+            # Administrators identify static members by instance id only.
             member_id = group.static_members.get(instance_id, "")
         try:
             member = group.checked_member(member_id, instance_id)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 _NO_PROTOCOL_SINCE = 7
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""(name, metadata), what the member likes best first. For consumers: assignors, and what they are told."""
+"""(name, metadata), in the member's order of preference. For consumers: assignors with their subscription data."""
 
 
 class ClassicMember:
-    """It is the key of its own session's timer."""
+    """Serves as the key of its own session timer."""
 
     __slots__ = (
         "assignment",
@@ -58,13 +58,13 @@ class ClassicMember:
         self.session_timeout_ms = session_timeout_ms
         self.protocols = protocols
         self.assignment = assignment
-        # Until its first JoinGroup is answered.
+        # True until its first JoinGroup is answered.
         self.is_new = False
         self.awaiting_join: Promise[JoinGroupResponse] | None = None
-        # Of the JoinGroup that waits.
+        # Of the pending JoinGroup.
         self.join_version = 0
         self.awaiting_sync: Promise[SyncGroupResponse] | None = None
-        # Made once, as each heartbeat sets it anew.
+        # Created once, because every heartbeat resets the timer with it.
         self.session_alarm: Alarm | None = None
 
     @property
@@ -73,12 +73,12 @@ class ClassicMember:
 
     @property
     def may_expire(self) -> bool:
-        """Returns whether its session may expire. A member that waits for the group cannot send heartbeats; but it may
-        also be gone, so one that has never been answered does not wait forever."""
+        """True if the session may expire. A member whose request is pending cannot send heartbeats; but its client may
+        also be gone, so a member that was never answered does not wait forever."""
         return self.is_new or (self.awaiting_join is None and self.awaiting_sync is None)
 
     def renew_session(self, timers: Timers, timeout_ms: int | None = None) -> None:
-        """It was heard of: its session begins anew, with its own timeout unless another is given."""
+        """Restarts the session, with the member's own timeout unless another is given."""
         assert self.session_alarm is not None
         timers.after(self, self.session_timeout_ms if timeout_ms is None else timeout_ms, self.session_alarm)
 
@@ -89,12 +89,12 @@ class ClassicMember:
         return metadata
 
     def known_metadata(self, protocol: str | None) -> bytes | None:
-        """None where it does not know the protocol: one who waits for the next generation need not know the present
-        one's."""
+        """Returns None if the member does not support the protocol: members waiting for the next generation need not
+        know the current protocol."""
         return next((metadata for name, metadata in self.protocols if name == protocol), None)
 
     def vote(self, candidates: Container[str]) -> str:
-        """Its preferred protocol among those that all members support."""
+        """Returns the member's preferred protocol among those that all members support."""
         return next(name for name, _ in self.protocols if name in candidates)
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ class ClassicMember:
 
 
 def refused_join(error: ErrorCode, version: int, member_id: str) -> JoinGroupResponse:
-    """Before version 7 no protocol is an empty one."""
+    """Before version 7 an absent protocol is an empty string."""
     return JoinGroupResponse(
         error_code=error, protocol_name=None if version >= _NO_PROTOCOL_SINCE else "", member_id=member_id
     )

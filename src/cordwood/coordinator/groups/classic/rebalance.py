@@ -1,8 +1,8 @@
-"""A rebalance of a classic group: from the first member who has to join again to a generation that all know.
+"""A rebalance of a classic group: from the first member that must rejoin to a generation that all members know.
 
     prepare_rebalance → members join, or the time is over → complete_join → members sync, or the time is over
 
-The assignment that the leader then brings is `sync`'s.
+The leader's assignment is handled by `sync`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .states import ClassicState, Event
 
 _log = logging.getLogger(__name__)
 
-# Whatever the rebalance timeout is: it is looked again for members who have not joined in time.
+# However long the rebalance timeout is, check for members that have not joined at least this often.
 _WAIT_AGAIN_MS = 1000
 
 
 def rebalance_or_complete_join(state: GroupState, group: ClassicGroup, effects: Effects, reason: str) -> None:
-    """Something has changed: a rebalance begins, or the one under way may be complete."""
+    """Starts a rebalance after a change, or completes the one in progress."""
     if group.can_rebalance:
         prepare_rebalance(state, group, effects, reason)
     else:
@@ -56,16 +56,16 @@ def _cancel_syncs(state: GroupState, group: ClassicGroup, effects: Effects) -> N
         if member.awaiting_sync is not None:
             effects.answer(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
             member.awaiting_sync = None
-            # While it waited its session may have been over.
+            # Its session may have expired while it waited.
             member.renew_session(state.timers)
 
 
-# How long members are waited for
+# How long the group waits for members
 
 
 def _wait_for_more(state: GroupState, group: ClassicGroup) -> None:
-    """The first member is hardly the only one: others have some time to come before anything is assigned, and each who
-    comes prolongs it, up to the rebalance timeout."""
+    """The first member is usually not the only one: wait before anything is assigned. Each new member extends the
+    delay, up to the rebalance timeout."""
     group.has_grown = False
     delay_ms = state.config.integer("group.initial.rebalance.delay.ms")
     remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
@@ -100,14 +100,14 @@ def _join_time_over(group: ClassicGroup, state: GroupState) -> Decision[None]:
 
 
 def complete_join_if_all_have(state: GroupState, group: ClassicGroup, effects: Effects) -> None:
-    """Only time completes the join of a group that was empty."""
+    """The join of a group that was empty completes by timeout only."""
     is_preparing = group.state is ClassicState.PREPARING_REBALANCE
     if is_preparing and not group.is_initial_rebalance and group.have_all_joined:
         complete_join(state, group, effects)
 
 
 def complete_join(state: GroupState, group: ClassicGroup, effects: Effects) -> None:
-    """Whoever has joined is in the next generation; static members also if they have not."""
+    """Starts the next generation with the members that have joined, and static members even if they have not."""
     state.timers.clear(_join_key(group))
     late = [member for member in group.members.values() if member.awaiting_join is None and not member.is_static]
     for member in late:
@@ -115,7 +115,7 @@ def complete_join(state: GroupState, group: ClassicGroup, effects: Effects) -> N
         state.timers.clear(member)
         group.remove(member.member_id)
     if group.members and not group.elect_joined_leader():
-        # Static members are out when their sessions are over, not before.
+        # Static members are removed when their sessions expire, not before.
         _log.warning("%s cannot complete its rebalance: none of its members has joined", group)
         _wait_for_all(state, group, at_least_ms=_WAIT_AGAIN_MS)
         return
@@ -145,7 +145,7 @@ def _begin_sync_phase(state: GroupState, group: ClassicGroup, effects: Effects) 
 
 
 def joined(group: ClassicGroup, member: ClassicMember, *, skip_assignment: bool = False) -> JoinGroupResponse:
-    """A member's response about its generation; only the leader, which assigns, gets the other members."""
+    """The response about the generation; only the leader, which assigns, gets the list of members."""
     return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,
@@ -183,7 +183,7 @@ def has_synced(state: GroupState, group: ClassicGroup, member_id: str) -> None:
 
 
 def _sync_time_over(group: ClassicGroup, generation: int, state: GroupState) -> Decision[None]:
-    """Members who have joined and not synced are gone, or hang: out with them (KAFKA-13435)."""
+    """Removes members that have joined but not synced: they are gone or stuck (KAFKA-13435)."""
     effects = Effects()
     if group.generation == generation and group.pending_syncs and group.can_rebalance:
         late = list(group.pending_syncs)
@@ -194,11 +194,11 @@ def _sync_time_over(group: ClassicGroup, generation: int, state: GroupState) -> 
     return effects.decision(None)
 
 
-# The end
+# Clean-up
 
 
 def end_timers(state: GroupState, group: ClassicGroup) -> None:
-    """Of a group that is not there any more."""
+    """Cancels the timers of a removed group."""
     state.timers.clear(_join_key(group))
     state.timers.clear(_sync_key(group))
     group.end_sessions(state.timers)

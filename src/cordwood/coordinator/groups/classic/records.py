@@ -1,4 +1,4 @@
-"""A classic group in the log: one record, which says everything about its last stable or empty generation."""
+"""The record of a classic group: its last stable or empty generation, complete."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from cordwood.wire.messages.group_records.group_metadata import GroupMetadataKey
 
 from .classic_group import ClassicGroup
 
-# As Kafka 4.3 writes it; version 4 would only be a flexible one.
+# The version that Kafka 4.3 writes; version 4 would only add flexible encoding.
 _VALUE_VERSION = 3
 
 
 def group_record(group: ClassicGroup, assignments: Mapping[str, bytes] | None = None) -> CoordinatorRecord:
-    """With the members' assignments, or with those that are to be theirs."""
+    """Returns the record with the members' current assignments, or with the given new ones."""
     value = GroupMetadataValue(
         protocol_type=group.protocol_type,
         generation=group.generation,
@@ -39,6 +39,6 @@ def group_record(group: ClassicGroup, assignments: Mapping[str, bytes] | None = 
 
 
 def new_group_record(group: ClassicGroup) -> CoordinatorRecord:
-    """That there is such a group, whoever may be about to join it."""
+    """Returns the record of a new group without members."""
     value = GroupMetadataValue(protocol=None, leader=None, current_state_timestamp=group.state_since_ms)
     return CoordinatorRecord(GroupMetadataKey(group=group.group_id), value, _VALUE_VERSION)

@@ -1,4 +1,4 @@
-"""From the log into the state: classic groups as they are written, and what begins once all are loaded."""
+"""Applies the records of classic groups to the state, and starts sessions once everything is loaded."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ def replay_group(
     if not isinstance(group, ClassicGroup):
         group = state.groups[key.group] = ClassicGroup(key.group, value.current_state_timestamp)
     if group.state is not ClassicState.PREPARING_REBALANCE:
-        # Otherwise it is ahead of what is written.
+        # Otherwise the group is ahead of the log.
         _take_in(group, value)
 
 
 def groups_loaded(state: GroupState) -> None:
-    """Every member has a whole session to be heard of."""
+    """Starts a full session for every member."""
     for group in state.groups.values():
         if isinstance(group, ClassicGroup):
             for member in group.members.values():
                 begin_session(state, group, member)
             if len(group.members) > state.config.integer("group.max.size"):
-                # Those who come too late are not let in.
+                # Pending members that return too late are rejected.
                 prepare_rebalance(state, group, Effects(), "it has more members than it may have")
 
 
 def _take_in(group: ClassicGroup, value: GroupMetadataValue) -> None:
-    """All of a group's state is in the record. A group that lives knows most of it, and more of its members."""
+    """Restores a group from its record. A live group has more: pending members, timers, all protocols."""
     said = {member.member_id: member for member in value.members}
     for member_id in [member_id for member_id in group.members if member_id not in said]:
         group.remove(member_id)
@@ -69,7 +69,7 @@ def _member(metadata: MemberMetadata, protocol: str | None) -> ClassicMember:
         metadata.client_host,
         _rebalance_timeout_ms(metadata),
         metadata.session_timeout,
-        # Of all that it could speak only what was chosen is known.
+        # Only the chosen protocol is in the record, not the others that members support.
         ((protocol or "", metadata.subscription),),
         metadata.assignment,
     )
@@ -86,5 +86,5 @@ def _update(group: ClassicGroup, member: ClassicMember, metadata: MemberMetadata
 
 
 def _rebalance_timeout_ms(metadata: MemberMetadata) -> int:
-    """Old records have none."""
+    """Falls back to the session timeout; old records have no rebalance timeout."""
     return metadata.session_timeout if metadata.rebalance_timeout == -1 else metadata.rebalance_timeout

@@ -1,4 +1,4 @@
-"""Sessions of a classic group's members: one who is not heard of in time, or leaves, is out, and the others go on."""
+"""Sessions of a classic group's members: a member that leaves or times out is removed, and the others rebalance."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def begin_session(state: GroupState, group: ClassicGroup, member: ClassicMember,
 
 
 def renew_session_by_commit(state: GroupState, group: ClassicGroup, member_id: str) -> None:
-    """A member that commits offsets is alive."""
+    """A member that commits offsets renews its session."""
     member = group.members.get(member_id)
     if member is not None and group.state in (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE):
         member.renew_session(state.timers)
 
 
 def watch(group: ClassicGroup, member: ClassicMember) -> None:
-    """Sets what happens when its session expires; does not touch the session itself."""
+    """Sets the callback for an expired session; leaves the session itself alone."""
     member.session_alarm = partial(_session_over, group, member)
 
 
 def _session_over(group: ClassicGroup, member: ClassicMember, state: GroupState) -> Decision[None]:
     effects = Effects()
-    # An alarm whose record was refused is raised again, when the member is out already.
+    # A timer whose record was refused fires again, when the member is already removed.
     if group.members.get(member.member_id) is member and member.may_expire:
         _log.info("%s of %s was not heard of in time and is out", member, group)
         remove_member(state, group, member, effects)
@@ -49,13 +49,13 @@ def _session_over(group: ClassicGroup, member: ClassicMember, state: GroupState)
 
 
 def remove_member(state: GroupState, group: ClassicGroup, member: ClassicMember, effects: Effects) -> None:
-    """If it still waits for an answer it is told, and joins anew."""
+    """Removes the member; a pending request is answered, so that its client rejoins."""
     state.timers.clear(member)
     group.remove(member.member_id)
     effects.refuse(member, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
-# Those who were given a member id, and are to come back with it (KIP-394)
+# Pending members: given an id, expected to return with it (KIP-394)
 
 
 def expect_join(state: GroupState, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:

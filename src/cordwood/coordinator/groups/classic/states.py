@@ -1,4 +1,4 @@
-"""The states of a classic group, and what moves it from one to another. docs/groups.md draws its diagram from here."""
+"""The states of a classic group and the transitions between them, from which docs/groups.md draws its diagram."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from enum import Enum
 
 
 class ClassicState(Enum):
-    """As ListGroups and DescribeGroups spell them."""
+    """Spelled as in ListGroups and DescribeGroups."""
 
-    # No members: it has been left by all, or was never more than offsets.
+    # No members: all have left, or the group has only ever had offsets.
     EMPTY = "Empty"
-    # Members are to join (again): their JoinGroups wait for each other.
+    # Members must (re)join; their JoinGroups wait for each other.
     PREPARING_REBALANCE = "PreparingRebalance"
-    # All know the generation; their SyncGroups wait for the leader's, which brings the assignment.
+    # All members know the generation; their SyncGroups wait for the leader's, which contains the assignment.
     COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
-    # It is not in the coordinator any more.
+    # Removed from the coordinator.
     DEAD = "Dead"
 
 

@@ -1,7 +1,7 @@
 """Subscriptions of a classic group's members, if they are consumers.
 
-Their metadata is between them and their leader; that of consumers begins with a version and their topics, and all
-versions begin as the first does.
+Members' metadata is opaque to the coordinator; that of consumers begins with a version and their topics, and all
+versions start like the first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VERSION_BYTES = 2
 def subscribed_topics(
     protocol_type: str, protocol_name: str | None, members: Iterable[ClassicMember]
 ) -> frozenset[str] | None:
-    """None where it cannot be told."""
+    """Returns None if unknown."""
     if protocol_type != CONSUMER_PROTOCOL_TYPE:
         return None
     topics: set[str] = set()
@@ -33,7 +33,7 @@ def subscribed_topics(
             return None
         metadata = member.known_metadata(protocol_name)
         if metadata is None:
-            # It is not of this generation.
+            # From another generation.
             continue
         try:
             topics.update(_topics(metadata))

@@ -1,4 +1,4 @@
-"""SyncGroup: a member wants to know what it is assigned. The leader's brings the assignment of all."""
+"""SyncGroup: a member asks for its assignment. The leader's request contains the assignment of all members."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sync(state: GroupState, group: ClassicGroup, request: SyncGroupRequest) -> D
     if group.state is ClassicState.STABLE:
         return Decision(_assigned(group, member.assignment))
     effects = Effects()
-    # Its client has given up on the answer to an earlier one.
+    # The client has given up on an earlier request.
     effects.refuse(member, ErrorCode.REBALANCE_IN_PROGRESS)
     member.awaiting_sync = promise = Promise[SyncGroupResponse]()
     if member.member_id != group.leader_id:
@@ -55,7 +55,7 @@ def _assign(
     promise: Promise[SyncGroupResponse],
     effects: Effects,
 ) -> Decision[SyncGroupResponse]:
-    """The group is stable when this is in the log. Those whom the leader has forgotten are assigned nothing."""
+    """The group is stable once this is committed. Members that the leader left out get an empty assignment."""
     assignments = {assigned.member_id: assigned.assignment for assigned in request.assignments}
     effects.records.append(group_record(group, assignments))
     for member in group.members.values():

@@ -1,1 +1,1 @@
-"""Groups of the consumer protocol (KIP-848): the coordinator assigns, and members reconcile by their heartbeats."""
+"""Groups of the consumer protocol (KIP-848): the coordinator assigns, and members reconcile with their heartbeats."""

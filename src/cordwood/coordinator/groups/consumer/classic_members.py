@@ -1,7 +1,7 @@
-"""Members of a consumer group who speak the classic protocol, while a group goes from one to the other.
+"""Members of a consumer group that speak the classic protocol, while the group migrates.
 
-Their JoinGroup is what a heartbeat is to others: it says what they are subscribed to and what they own. It never waits,
-and nobody leads: what they are assigned they hear from SyncGroup, and Heartbeat tells them when to join again.
+Their JoinGroup acts as a heartbeat: it carries their subscription and owned partitions. It never waits, and no member
+leads: SyncGroup returns the assignment, and Heartbeat tells the member when to rejoin.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .timeouts import begin_session, end_join, end_sync, expect_join, expect_syn
 
 _log = logging.getLogger(__name__)
 
-# From this version on a client takes MEMBER_ID_REQUIRED (KIP-394).
+# From this version on clients understand MEMBER_ID_REQUIRED (KIP-394).
 _MEMBER_ID_REQUIRED_SINCE = 4
 
 
@@ -106,7 +106,7 @@ def sync(state: GroupState, group: ConsumerGroup, request: SyncGroupRequest) -> 
             f"{member.member_id} joined with {PROTOCOL_TYPE}, {protocol.name}",
         )
     if group.assignment_epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
-        # Once it has given up what it has to, it is told to join again by its heartbeat.
+        # After it has revoked its partitions, its heartbeat tells it to rejoin.
         expect_join(state, group.group_id, member)
         raise Refusal(ErrorCode.REBALANCE_IN_PROGRESS, f"{member.member_id} is to join again")
     end_sync(state, group.group_id, member.member_id)
@@ -137,7 +137,7 @@ def heartbeat(state: GroupState, group: ConsumerGroup, request: HeartbeatRequest
 
 
 def leave(state: GroupState, group: ConsumerGroup, leaving: list[MemberIdentity]) -> Decision[LeaveGroupResponse]:
-    """Members of either protocol: an administrator need not know which."""
+    """Removes members of either protocol: an administrator need not know which one they speak."""
     members: dict[str, Member] = {}
     responses = []
     for identity in leaving:
@@ -158,7 +158,7 @@ def leave(state: GroupState, group: ConsumerGroup, leaving: list[MemberIdentity]
     return fence(state, group, list(members.values()), LeaveGroupResponse(members=responses))
 
 
-# Who it is
+# Identifying the member
 
 
 def _member(
@@ -185,8 +185,8 @@ def _member(
 
 
 def _check_new(member_id: str, subscription: ConsumerProtocolSubscription) -> None:
-    """A member that claims partitions of an earlier generation may have lost them to others since. It has to give them
-    up, and must not resume should it be given them again. (Kafka accepts the claim.)"""
+    """Rejects a new member that claims partitions of an earlier generation: others may have owned them since. It must
+    revoke them, and must not resume even if it is assigned the same ones. (Kafka accepts the claim.)"""
     if subscription.owned_partitions and subscription.generation_id >= 0:
         raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of the group any more.")
 
@@ -206,7 +206,7 @@ def _leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> Member:
         return group.member(identity.member_id)
     static = group.static_member(instance_id)
     if static is not None and not identity.member_id:
-        # An administrator knows a static member by its name only.
+        # Administrators identify static members by instance id only.
         return static
     return known_static_member(group, identity.member_id, instance_id)
 
@@ -218,11 +218,11 @@ def _check_generation(member: Member, generation: int) -> None:
         )
 
 
-# What it says
+# Decoding its metadata
 
 
 def _subscription(joining: Joining) -> ConsumerProtocolSubscription:
-    """All its protocols have the same."""
+    """Returns the subscription, which is the same in all of the member's protocols."""
     try:
         return read_subscription(joining.protocols[0][1])
     except DecodeError as error:
@@ -247,13 +247,13 @@ def _updated(member: Member, joining: Joining, subscription: ConsumerProtocolSub
     )
 
 
-# The last member with the consumer protocol was static, and comes back with the classic one
+# The last member with the consumer protocol was static, and returns with the classic one
 
 
 def _as_classic_group(
     state: GroupState, group: ConsumerGroup, replaced: Member, joined: Member, *, rebalances: bool
 ) -> list[CoordinatorRecord]:
-    """Its records have taken the place of those of whom it replaces, and are to be taken back like all others."""
+    """The new group's records replace those of the group it succeeds, and must be undone in the same way."""
     ids = [joined.member_id if member_id == replaced.member_id else member_id for member_id in group.members]
     others = [member for member_id, member in group.members.items() if member_id != replaced.member_id]
     targets = {member.member_id: group.target.get(member.member_id, NO_TARGET) for member in others}

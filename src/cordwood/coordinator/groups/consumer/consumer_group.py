@@ -1,7 +1,7 @@
-"""A group of the consumer protocol: its members, what each shall have, and what each has.
+"""A group of the consumer protocol: its members, their target assignments and their current assignments.
 
-Everything in it comes from the log, through `replay`, but for the three fields at the end. Decisions look at it and
-write records.
+Everything except the three fields at the end comes from the log, through `replay`. Decisions read the group and write
+records.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NO_TARGET: MemberPartitions = MappingProxyType({})
 NOT_CHECKED = 1 << 31
 
 _NO_EPOCH = -1
-# From this version on OffsetCommit speaks of member epochs.
+# From this version on OffsetCommit carries member epochs.
 _COMMIT_VERSION_WITH_EPOCHS = 9
 
 
@@ -54,8 +54,8 @@ class ConsumerGroup:
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        # It goes up whenever there is something new to assign; the target is of the epoch `assignment_epoch`. Both
-        # begin at 1, so that a member has an epoch even before there is anything to assign.
+        # Increases whenever there is something new to assign; the target belongs to `assignment_epoch`. Both start at
+        # 1, so that a member has an epoch even before anything is assigned.
         self.epoch = 1
         self.metadata_hash = 0
         self.assignment_epoch = 1
@@ -63,20 +63,20 @@ class ConsumerGroup:
         self.members: dict[str, Member] = {}
         # Instance id → member id.
         self.static_members: dict[str, str] = {}
-        # What each member shall have.
+        # The members' target assignments.
         self.target: dict[str, MemberPartitions] = {}
         self.subscriptions = Subscriptions()
         self.resolved: dict[str, ResolvedRegex] = {}
-        # Votes for an assignor.
+        # Number of members that ask for each assignor.
         self.server_assignors: dict[str, int] = {}
         self.classic_count = 0
         self._classic_protocols: dict[str, int] = {}
-        # Topic id → partition → the epoch of the member that has it, or is about to give it up.
+        # Topic id → partition → the epoch of the member that owns it, or is about to revoke it.
         self._partition_epochs: dict[Uuid, dict[int, int]] = {}
-        # A record of before 4.1, to be taken back.
+        # A record from before 4.1 exists and must be removed.
         self.has_partition_metadata = False
-        # The group epoch in which the hash was last compared with the metadata. Below it, it is to be compared: where
-        # nothing is known yet, or where the epoch could not be written.
+        # The group epoch in which the hash was last compared with the metadata. A lower one means that it must be
+        # compared: nothing is known yet, or the epoch could not be written.
         self.metadata_checked_in = NOT_CHECKED
         self.timing = TimingCache()
 
@@ -93,19 +93,19 @@ class ConsumerGroup:
         return None if member_id is None else self.members.get(member_id)
 
     def target_of(self, member: Member) -> MemberPartitions:
-        """Of a static member, that of whoever had its instance id before."""
+        """Returns a member's target; for a static member, that of the previous owner of its instance id."""
         if member.instance_id is None:
             return self.target.get(member.member_id, NO_TARGET)
         previous = self.static_members.get(member.instance_id)
         return NO_TARGET if previous is None else self.target.get(previous, NO_TARGET)
 
     def owner_epoch(self, topic_id: Uuid, partition: int) -> int:
-        """The epoch of the member that has the partition; -1 if nobody has."""
+        """The epoch of the partition's owner; -1 if it has none."""
         epochs = self._partition_epochs.get(topic_id)
         return _NO_EPOCH if epochs is None else epochs.get(partition, _NO_EPOCH)
 
     def waits_for_others(self, member: Member) -> bool:
-        """Returns whether a partition of a member's target still belongs to another member."""
+        """True if a partition in a member's target still belongs to another member."""
         if member.state is not MemberState.UNRELEASED_PARTITIONS:
             return False
         return any(
@@ -115,7 +115,7 @@ class ConsumerGroup:
         )
 
     def supports_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Returns whether a classic member may join: all existing classic members have one of its protocols."""
+        """True if a classic member may join: all existing classic members must support one of its protocols."""
         if protocol_type != PROTOCOL_TYPE:
             return False
         if not self.members:
@@ -127,7 +127,7 @@ class ConsumerGroup:
         left_classic = sum(member.classic is not None for member in left)
         return self.classic_count - left_classic == len(self.members) - len(left)
 
-    # Group: what every kind of group can be asked
+    # The interface of every kind of group
 
     @property
     def type(self) -> GroupType:
@@ -181,7 +181,7 @@ class ConsumerGroup:
             )
 
     def check_offset_delete(self) -> None:
-        """Offsets of topics that nobody is subscribed to may be deleted while there are members."""
+        """Offsets of topics without subscribers may be deleted while there are members."""
 
     def check_delete(self) -> None:
         if self.members:
@@ -194,7 +194,7 @@ class ConsumerGroup:
         return self.tombstones_of(self.members)
 
     def tombstones_of(self, member_ids: Iterable[str]) -> list[CoordinatorRecord]:
-        """The tombstones that remove the group from the log, given its members."""
+        """Returns the tombstones that remove the group from the log."""
         group_id = self.group_id
         members = list(member_ids)
         return [
@@ -211,7 +211,7 @@ class ConsumerGroup:
     def offsets_expire_from_ms(self) -> int | None:
         return None
 
-    # Replaying
+    # Replay
 
     def put_member(self, member: Member) -> None:
         before = self.members.get(member.member_id)
@@ -283,7 +283,7 @@ class ConsumerGroup:
                     epochs[number] = member.epoch
 
     def _remove_partitions(self, member: Member) -> None:
-        """Those that it still has: a member that came to have one meanwhile keeps it."""
+        """Frees the partitions that the member still owns, but not those that another member owns by now."""
         for partitions in (member.assigned, member.pending_revocation):
             for topic_id, numbers in partitions.items():
                 epochs = self._partition_epochs.get(topic_id)
@@ -297,7 +297,7 @@ class ConsumerGroup:
 
 
 def _check_of_earlier_epoch(member: Member, generation: int) -> PartitionCheck:
-    """A commit that was under way while the member's epoch went up is good for what the member had then already."""
+    """A commit sent before the member's epoch increased is valid for partitions that it already owned then."""
 
     def check(topic: str, topic_id: Uuid, partition: int) -> None:
         epoch = _epoch_of(member.assigned, topic_id, partition)
@@ -325,7 +325,7 @@ def _said(member: Member) -> str:
 
 
 def _stale(member: Member, message: str) -> Refusal:
-    """In the words of the protocol that the member speaks."""
+    """Returns the error in the protocol that the member speaks."""
     error = ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
     return Refusal(error, message)
 

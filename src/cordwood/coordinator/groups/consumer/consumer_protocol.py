@@ -21,23 +21,23 @@ _LATEST = ConsumerProtocolSubscription.versions.high
 
 
 def read_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
-    """DecodeError if it is none."""
+    """Raises DecodeError if the bytes are not a subscription."""
     return decode(ConsumerProtocolSubscription, _version(metadata), metadata[_VERSION_BYTES:], strict=False)
 
 
 def read_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
-    """DecodeError if it is none."""
+    """Raises DecodeError if the bytes are not an assignment."""
     return decode(ConsumerProtocolAssignment, _version(assignment), assignment[_VERSION_BYTES:], strict=False)
 
 
 def write_subscription(topic_names: Iterable[str]) -> bytes:
-    """For a member that never said it this way."""
+    """Encodes the subscription of a member that speaks the consumer protocol."""
     message = ConsumerProtocolSubscription(topics=sorted(topic_names))
     return _OLDEST.to_bytes(_VERSION_BYTES) + encode(message, _OLDEST)
 
 
 def write_assignment(partitions: MemberPartitions, topics: Topics, subscription: bytes) -> bytes:
-    """In the version of the member's subscription. Topics that are gone are left out."""
+    """Encodes in the version of the member's subscription. Leaves out deleted topics."""
     version = _version(subscription)
     assigned = [
         TopicPartition(topic=topic.name, partitions=sorted(numbers))
@@ -58,5 +58,5 @@ def owned_partitions(subscription: ConsumerProtocolSubscription, topics: Topics)
 
 
 def _version(data: bytes) -> int:
-    """Later versions begin as the latest that is known does."""
+    """Reads the version, at most the latest known one: later versions start like it."""
     return min(max(int.from_bytes(data[:_VERSION_BYTES], signed=True), 0), _LATEST)

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: a group as administrators see it."""
+"""ConsumerGroupDescribe: a group from an administrator's point of view."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def describe(state: GroupState, group_id: str) -> Decision[DescribedGroup]:
 
 
 def _described(member: Member, target: MemberPartitions, topics: Topics) -> DescribedMember:
-    # What it is to give up is its own until it has.
+    # Partitions to be revoked still belong to the member.
     held = {topic_id: frozenset(numbers) for topic_id, numbers in member.assigned.items()}
     for topic_id, numbers in member.pending_revocation.items():
         held[topic_id] = held.get(topic_id, frozenset()) | numbers.keys()

@@ -1,4 +1,4 @@
-"""Members go: they leave, or their time is over."""
+"""Removes members that leave or time out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def fence(state: GroupState, group: ConsumerGroup, members: Sequence[Member], response: T) -> Decision[T]:
-    """The group goes on without them; where only classic members are left, as a classic group."""
+    """Removes the members; if only classic members remain, the group becomes a classic group."""
     if not members:
         return Decision(response)
     if can_downgrade(state, group, members):

@@ -1,4 +1,4 @@
-"""When a group's epoch goes up: there is something new to assign."""
+"""Increases a group's epoch when there is something new to assign."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _log = logging.getLogger(__name__)
 
 
 class Subscription(NamedTuple):
-    """Consequences for the group of a member's subscription and of the metadata."""
+    """Effects of a member's subscription, and of the metadata, on the group."""
 
-    # The group's, from now on.
+    # The group's epoch from now on.
     epoch: int
-    # What all members are subscribed to, and how many they are, this one included.
+    # The topics of all members, and the number of members, including this one.
     subscriptions: Subscriptions
     member_count: int
-    # The member's own has.
+    # True if the member's own subscription has changed.
     has_changed: bool
 
 
@@ -38,8 +38,8 @@ def follow_subscription(
     *,
     waits_for_regex: bool = True,
 ) -> Subscription:
-    """The group's epoch goes up when its members are subscribed to something else, or topics of theirs have changed.
-    Not yet for a regular expression that is to be resolved: it will be when that is done."""
+    """Increases the group's epoch if its subscriptions, or the subscribed topics, have changed. For an unresolved
+    regular expression that happens after it is resolved."""
     if member != before:
         written.append(records.member_record(group.group_id, member))
     names_changed = member.topic_names != before.topic_names

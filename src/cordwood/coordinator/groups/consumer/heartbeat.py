@@ -1,7 +1,7 @@
-"""ConsumerGroupHeartbeat: everything a member and its coordinator have to tell each other.
+"""ConsumerGroupHeartbeat: the whole exchange between a member and its coordinator.
 
-A member joins with epoch 0, leaves with -1, and with -2 for a while if it is static. In between it says what it is
-subscribed to and what it owns, when that is new, and is told what it is assigned, when that is.
+A member joins with epoch 0 and leaves with -1, or with -2 temporarily if it is static. In between it reports changes of
+its subscription and owned partitions, and learns about changes of its assignment.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from cordwood.config.broker import BrokerConfig
     from cordwood.coordinator.groups.state import GroupState
 
-# From this version on members make their own ids (KIP-1082).
+# From this version on members generate their own ids (KIP-1082).
 _VERSION_WITH_MEMBER_IDS = 1
 _NOT_SAID = -1
 
 
 def check_request(request: ConsumerGroupHeartbeatRequest, version: int, config: BrokerConfig) -> None:
-    """Refusal of what makes no sense, whoever it is from."""
+    """Rejects requests that are invalid regardless of the member."""
     epoch = request.member_epoch
     if version >= _VERSION_WITH_MEMBER_IDS or epoch > 0 or epoch == -1:
         _check_not_blank(request.member_id, "MemberId")
@@ -91,8 +91,8 @@ def heartbeat(
 def quiet_beat(
     state: GroupState, request: ConsumerGroupHeartbeatRequest, client_id: str, client_host: str
 ) -> int | None:
-    """Renews the session of a member for which nothing changes and nothing is to be told, as with nearly all
-    heartbeats, and says the interval of the next; None for any other."""
+    """Fast path for most heartbeats: if nothing changes and there is nothing to report, renews the session and returns
+    the next interval; otherwise returns None."""
     group = state.groups.get(request.group_id)
     if not isinstance(group, ConsumerGroup):
         return None
@@ -131,7 +131,7 @@ def _has_no_news(
     )
 
 
-# Joining, and whatever is new
+# Joining, and reporting changes
 
 
 def _join_or_go_on(
@@ -177,7 +177,7 @@ def _join_or_go_on(
 def _group(
     state: GroupState, request: ConsumerGroupHeartbeatRequest, written: list[CoordinatorRecord], *, joins: bool
 ) -> tuple[ConsumerGroup, list[Answer]]:
-    """With whoever waits in a classic group that becomes one."""
+    """Returns the group, converted if necessary, with the pending requests of the classic group that it replaces."""
     group_id = request.group_id
     group = state.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
@@ -260,7 +260,7 @@ def _leave(state: GroupState, request: ConsumerGroupHeartbeatRequest) -> Decisio
     member = known_static_member(group, request.member_id, request.instance_id)
     if request.member_epoch != LEAVING_STATIC_EPOCH:
         return fence(state, group, [member], response)
-    # Its session goes on: until it is over, it may come back to what it had.
+    # Its session continues: until it expires, the member may return to its partitions.
     gone = replace(
         member,
         epoch=LEAVING_STATIC_EPOCH,

@@ -1,4 +1,4 @@
-"""A member of a consumer group: what it wants, and how far it has come towards what it shall have."""
+"""A member of a consumer group: its subscription, and its progress towards its target."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from cordwood.wire.messages.group_records.consumer_group_member_metadata import 
 from cordwood.wire.primitives import Uuid
 
 PartitionEpochs = Mapping[Uuid, Mapping[int, int]]
-"""Topic id → partition → the epoch in which the member was given it. A topic without partitions is left out."""
+"""Topic id → partition → the epoch in which the member was assigned it. Topics without partitions are left out."""
 
 NO_PARTITIONS: PartitionEpochs = MappingProxyType({})
 
 JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
-# A static member that will come back with another member id.
+# A static member that will return with another member id.
 LEAVING_STATIC_EPOCH = -2
 
 
 class MemberState(IntEnum):
-    """As they are stored."""
+    """The states as stored in records."""
 
     STABLE = 0
-    # It has to give up partitions, and says so by no longer owning them.
+    # It must revoke partitions, and confirm that by no longer owning them.
     UNREVOKED_PARTITIONS = 1
-    # It waits for partitions that others have not given up yet.
+    # It waits for partitions that others have not revoked yet.
     UNRELEASED_PARTITIONS = 2
     # Written by a later release.
     UNKNOWN = 127
 
 
 class OwnedTopic(Protocol):
-    """Partitions that a member says it owns."""
+    """Partitions that a member claims to own."""
 
     topic_id: Uuid
     partitions: list[int]
@@ -60,19 +60,19 @@ class Member:
     client_id: str = ""
     client_host: str = ""
     topic_names: frozenset[str] = frozenset()
-    # Empty or None: it has no regular expression.
+    # Empty or None: no regular expression.
     topic_regex: str | None = ""
     server_assignor: str | None = None
     assigned: PartitionEpochs = field(default_factory=dict)
     pending_revocation: PartitionEpochs = field(default_factory=dict)
-    # Of one that speaks the classic protocol: what it said when it joined.
+    # For a member that speaks the classic protocol: the metadata of its JoinGroup.
     classic: ClassicMemberMetadata | None = None
 
     def is_reconciled_to(self, epoch: int) -> bool:
         return self.epoch == epoch and self.state is MemberState.STABLE
 
     def moved_to(self, epoch: int, state: MemberState, assigned: PartitionEpochs, pending: PartitionEpochs) -> Member:
-        """The member after a step of its reconciliation."""
+        """Returns the member after a step of its reconciliation."""
         return replace(
             self,
             epoch=epoch,
@@ -109,14 +109,14 @@ class Member:
 
 
 def owns_any(owned: Iterable[OwnedTopic] | None, partitions: PartitionEpochs) -> bool:
-    """Returns whether a member claims to own some of them; one that claims nothing may."""
+    """True if the member claims to own any of the partitions. A member that makes no claim might."""
     if owned is None:
         return True
     return any(not partitions.get(topic.topic_id, {}).keys().isdisjoint(topic.partitions) for topic in owned)
 
 
 def owns_only(owned: Iterable[OwnedTopic] | None, partitions: PartitionEpochs) -> bool:
-    """Returns whether a member claims to own nothing else; one that claims nothing may."""
+    """True if the member claims to own no other partitions. A member that makes no claim might not."""
     if owned is None:
         return False
     return all(

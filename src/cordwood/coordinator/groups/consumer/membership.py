@@ -28,7 +28,7 @@ def check_room(state: GroupState, group: ConsumerGroup, member_id: str) -> None:
 def static_member_in_place_of(
     state: GroupState, group: ConsumerGroup, existing: Member, member_id: str, written: list[CoordinatorRecord]
 ) -> Member:
-    """A static member comes back, under another id or its own, and takes over what was its own."""
+    """Returns the static member under its new id, or its own; it takes over its predecessor's state."""
     member = replace(existing, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH)
     group_id = group.group_id
     if member_id == existing.member_id:
@@ -43,7 +43,7 @@ def static_member_in_place_of(
 
 
 def check_released(existing: Member, member_id: str) -> None:
-    """Of two consumers with one instance id the first stays, unless it has said that it will be back."""
+    """Of two consumers with one instance id the first stays, unless it has left temporarily (epoch -2)."""
     if existing.epoch != LEAVING_STATIC_EPOCH:
         raise Refusal(
             ErrorCode.UNRELEASED_INSTANCE_ID,
@@ -65,8 +65,8 @@ def known_static_member(group: ConsumerGroup, member_id: str, instance_id: str) 
 
 
 def check_epoch(member: Member, epoch: int, owned: Iterable[OwnedTopic] | None) -> None:
-    """A member may be one epoch behind: the answer that told it may have been lost. It owns nothing then that it does
-    not still have."""
+    """Accepts the previous epoch too, because the response with the new one may have been lost, if the member owns
+    nothing that it has lost since."""
     if epoch in (member.epoch, JOINING_EPOCH):
         return
     if epoch == member.previous_epoch and epoch < member.epoch and owns_only(owned, member.assigned):

@@ -1,7 +1,7 @@
-"""A classic group becomes a consumer group while its members go on, and back again.
+"""Migrates a classic group to a consumer group while its members continue, and back.
 
-The first member that joins with the consumer protocol turns the group; when the last one has gone and classic members
-are left, it turns back. `group.consumer.migration.policy` says which of the two may happen.
+The first member that joins with the consumer protocol upgrades the group; when the last one has left and classic
+members remain, it is downgraded. `group.consumer.migration.policy` permits either direction.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 _UPGRADING = ("upgrade", "bidirectional")
 _DOWNGRADING = ("downgrade", "bidirectional")
-# Topic id → partition → the epoch in which a member was given it.
+# Topic id → partition → the epoch in which a member was assigned it.
 _Assigned = dict[Uuid, dict[int, int]]
 
 
@@ -57,17 +57,17 @@ def migration_policy(config: BrokerConfig) -> str:
     return config.text("group.consumer.migration.policy").lower()
 
 
-# To a consumer group
+# Upgrade
 
 
 def upgraded(
     state: GroupState, group: Group, joining_id: str, written: list[CoordinatorRecord]
 ) -> tuple[ConsumerGroup, list[Answer]]:
-    """The consumer group that a classic one becomes, for a member that is about to join it; and what those are told who
-    wait for the rebalance of the classic one. Refusal where it cannot become one.
+    """Returns the consumer group that replaces a classic one for a joining member, and the responses to requests that
+    wait for the classic group's rebalance. Raises Refusal if the group cannot be upgraded.
 
-    The member that joins is new in it, also if the classic one knows it: as one that has left (see `downgrade`), whose
-    partitions are nobody's until they are assigned anew.
+    The joining member is new in the group even if the classic group knows it: such a member has left (see `downgrade`),
+    and its partitions are free until they are reassigned.
     """
     assert isinstance(group, ClassicGroup)
     if group.is_empty:
@@ -109,7 +109,7 @@ def _not_upgraded(group: ClassicGroup, why: str) -> Refusal:
 
 
 def _consumer_members(group: ClassicGroup, joining_id: str, topics: Topics) -> list[Member]:
-    """They have what they had, and are stable: that there is a new member will tell them to join again."""
+    """Returns the members as stable, with their current partitions; the new member makes them rejoin."""
     members = [member for member_id, member in group.members.items() if member_id != joining_id]
     subscriptions = [_subscription(group, member) for member in members]
     assigned = [_assigned(group, member, topics) for member in members]
@@ -170,11 +170,11 @@ def _add_what_is_not_given_up(
     generation: int,
     topics: Topics,
 ) -> None:
-    """In a cooperative group, what changes hands is assigned to nobody until its owner has joined again without it. The
-    owner still has it: it may not even have heard that it is to give it up. (In Kafka, others get it at once.)"""
+    """In a cooperative group, a partition that moves is unassigned until its owner has rejoined without it. The owner
+    keeps it: it may not even know yet that it has to revoke it. (Kafka gives it to others at once.)"""
     taken = {(topic_id, number) for has in assigned for topic_id, numbers in has.items() for number in numbers}
     claims = zip(subscriptions, assigned, strict=True)
-    # Of two who claim the same, the one of the later generation has it.
+    # If two members claim the same partition, the later generation wins.
     for subscription, has in sorted(claims, key=lambda claim: claim[0].generation_id, reverse=True):
         for owned in owned_partitions(subscription, topics):
             kept = [number for number in owned.partitions if (owned.topic_id, number) not in taken]
@@ -207,11 +207,11 @@ def _told_to_join_again(group: ClassicGroup) -> list[Answer]:
     return answers
 
 
-# To a classic group
+# Downgrade
 
 
 def can_downgrade(state: GroupState, group: ConsumerGroup, leaving: Sequence[Member]) -> bool:
-    """Returns whether the group would be a classic one without them."""
+    """True if the group would consist of classic members without these members."""
     left = len(group.members) - len(leaving)
     return (
         left > 0
@@ -222,7 +222,7 @@ def can_downgrade(state: GroupState, group: ConsumerGroup, leaving: Sequence[Mem
 
 
 def can_downgrade_by_replacing(state: GroupState, group: ConsumerGroup, replaced: Member) -> bool:
-    """Returns whether the group becomes classic if a classic member replaces this one."""
+    """True if the group becomes classic when a classic member replaces this one."""
     return (
         replaced.classic is None
         and group.classic_count == len(group.members) - 1
@@ -232,15 +232,15 @@ def can_downgrade_by_replacing(state: GroupState, group: ConsumerGroup, replaced
 
 
 def downgrade(state: GroupState, group: ConsumerGroup, leaving: Sequence[Member]) -> list[CoordinatorRecord]:
-    """The records that make it a classic group without them; it rebalances at once.
+    """Returns the records that turn it into a classic group without these members; it rebalances at once.
 
-    A classic group that rebalances is ahead of its log. So that whoever has to load it meanwhile rebalances it too,
-    those who leave are still in its record: nothing is heard of them, and what they had is not forgotten.
+    A classic group in a rebalance is ahead of its log. The leaving members stay in the record so that a coordinator
+    that loads it meanwhile rebalances too: they send no heartbeats, and their partitions are not forgotten.
     """
     gone = {member.member_id for member in leaving}
     members = [member for member_id, member in group.members.items() if member_id not in gone]
-    # What they have, and not (as in Kafka) what they are to have: others must not be given it if the group turns back
-    # before they have joined again.
+    # Their current partitions, not (as in Kafka) their targets: others must not get them if the group is upgraded again
+    # before these members have rejoined.
     owned = {member.member_id: _owned(member) for member in members}
     classic = classic_group(state, group, members, owned)
     assert classic.protocol_name is not None
@@ -266,7 +266,7 @@ def classic_group(
     members: Sequence[Member],
     targets: dict[str, MemberPartitions],
 ) -> ClassicGroup:
-    """With these members and what they shall have."""
+    """Builds the group with these members and their assignments."""
     created = ClassicGroup(group.group_id, state.clock.now_ms())
     created.generation = group.epoch
     created.protocol_type = PROTOCOL_TYPE
@@ -295,8 +295,7 @@ def _classic_member(member: Member, session_timeout_ms: int, protocols: Protocol
 
 
 def begin_when_replayed(state: GroupState, group_id: str, gone: Collection[str], rebalance_reason: str | None) -> None:
-    """Sets up the parts of a classic group that are not in its record: sessions, and a rebalance if there is a reason
-    for one."""
+    """Sets up the parts of a classic group that are not in its record: sessions and, if needed, a rebalance."""
     state.timers.follow_ups.append((("downgraded", group_id), partial(_begin, group_id, gone, rebalance_reason)))
 
 
@@ -311,6 +310,6 @@ def _begin(group_id: str, gone: Collection[str], rebalance_reason: str | None, s
             else:
                 begin_session(state, group, member)
         if rebalance_reason is not None:
-            # One that could not be written is tried again, when the rebalance is under way.
+            # A failed write is retried once the rebalance is in progress.
             rebalance_or_complete_join(state, group, effects, rebalance_reason)
     return effects.decision(None)

@@ -1,7 +1,7 @@
-"""A member's way from what it has to what it shall have, one step per heartbeat.
+"""Moves a member from its current assignment to its target, one step per heartbeat.
 
-It gives up first what it is not to keep, and stays in its epoch until it says that it has. Then it gets what is free
-and goes to the epoch of the target; what others still have, it gets when they have given it up.
+The member first revokes what is not in its target, and stays in its epoch until it confirms. Then it gets the free
+partitions and the target's epoch; partitions that others still own follow when they are revoked.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def reconcile(
     *,
     subscription_changed: bool,
 ) -> Member:
-    """The member after its next step; the same where there is none. `owned` is what it says it owns, if it does."""
+    """Returns the member after its next step; the same member if there is none. `owned` is the partitions that it
+    claims, if it makes a claim."""
     if not subscription_changed and member.is_reconciled_to(target_epoch):
         return member
     is_subscribed = _subscribed_topics(group, member, topics)
@@ -43,7 +44,7 @@ def reconcile(
         case MemberState.UNREVOKED_PARTITIONS if owns_any(owned, member.pending_revocation):
             return _without_unsubscribed(member, owned, is_subscribed) if subscription_changed else member
         case MemberState.UNKNOWN if owned is None or any(True for _ in owned):
-            # A later release knew what it was about; from scratch we know too.
+            # A later release wrote this state; start from scratch.
             raise Refusal(
                 ErrorCode.FENCED_MEMBER_EPOCH,
                 "The consumer group member is in a unknown state. The member must abandon all its partitions and "
@@ -73,7 +74,7 @@ def _next_step(
         if len(keeps) < len(has):
             given_up[topic_id] = {number: epoch for number, epoch in has.items() if number not in wanted}
         if len(keeps) < len(wanted):
-            # What it is about to give up itself, it may have back.
+            # A partition that it is about to revoke itself may be assigned to it again.
             own = member.pending_revocation.get(topic_id, {})
             free = [
                 number
@@ -92,8 +93,8 @@ def _next_step(
 
 
 def _without_unsubscribed(member: Member, owned: Iterable[OwnedTopic] | None, is_subscribed: IsSubscribed) -> Member:
-    """Its subscription has changed, and the target does not know yet: topics that it is not subscribed to any more, it
-    is not to have."""
+    """Drops topics that the member no longer subscribes to from its target, which does not reflect the new subscription
+    yet."""
     dropped: PartitionEpochs = {
         topic_id: numbers for topic_id, numbers in member.assigned.items() if not is_subscribed(topic_id)
     }
@@ -109,7 +110,7 @@ def _without_unsubscribed(member: Member, owned: Iterable[OwnedTopic] | None, is
 
 
 def _subscribed_topics(group: ConsumerGroup, member: Member, topics: Topics) -> IsSubscribed:
-    """A regular expression that is not resolved yet matches nothing."""
+    """An unresolved regular expression matches nothing."""
     resolved = group.resolved.get(member.topic_regex) if member.topic_regex else None
 
     def is_subscribed(topic_id: Uuid) -> bool:

@@ -1,6 +1,6 @@
 """The records of a consumer group, as Kafka 4.3 writes them.
 
-Topics are in the order of their ids and partitions in that of their numbers: the same decisions write the same bytes.
+Topics are sorted by id and partitions by number, so that the same decisions write the same bytes.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> Coordina
     )
 
 
-# What takes them back
+# Tombstones
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
@@ -136,7 +136,8 @@ def regex_tombstone(group_id: str, regex: str) -> CoordinatorRecord:
 
 
 def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
-    """Until 4.0 what was known of the topics was a record; since then it is a hash in the group's."""
+    """Returns the tombstone for the topic metadata that releases before 4.1 stored; now the group's record has a hash
+    instead."""
     return CoordinatorRecord(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
 
 

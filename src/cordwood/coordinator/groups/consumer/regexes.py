@@ -1,7 +1,7 @@
-"""Members subscribe by regular expressions; the coordinator finds the topics.
+"""Resolves the regular expressions that members subscribe with.
 
-A heartbeat only says that it is to be done. It is done right after, for all regular expressions of the group at once,
-and not more often than every ten seconds: whoever brings a new one meanwhile has to wait.
+A heartbeat only requests it. The expressions of the whole group are resolved together right after, at most every ten
+seconds; a new expression waits until then.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MIN_REFRESH_INTERVAL_MS = 10_000
 
 class RegexChange(Enum):
     NONE = 0
-    # To one whose topics are not known yet: there is nothing to assign before they are.
+    # The version of unresolved expressions: nothing is assigned before they are resolved.
     UNRESOLVED = 1
     RESOLVED = 2
 
@@ -36,8 +36,8 @@ class RegexChange(Enum):
 def follow_regex(
     state: GroupState, group: ConsumerGroup, before: Member, member: Member, written: list[CoordinatorRecord]
 ) -> RegexChange:
-    """Takes over the regular expression of a member that was `before` and is now `member`; raises Refusal if it is
-    invalid. Looks its topics up where that is due."""
+    """Stores the regular expression of a member that changes from `before` to `member`, and requests its resolution if
+    that is due. Raises Refusal if it is invalid."""
     change = RegexChange.NONE
     is_new = False
     old, new = before.topic_regex, member.topic_regex
@@ -63,7 +63,7 @@ def follow_regex(
 def _is_refresh_due(state: GroupState, group: ConsumerGroup, before: Member, member: Member, *, is_new: bool) -> bool:
     last = next(iter(group.resolved.values()), None)
     now_ms = state.clock.now_ms()
-    # A clock that was put back is not waited for.
+    # Don't wait if the clock was set back.
     if last is not None and 0 <= now_ms - last.timestamp_ms <= _MIN_REFRESH_INTERVAL_MS:
         return False
     subscribed = group.subscriptions.copy()

@@ -1,7 +1,6 @@
-"""Applies the records of consumer groups to the state, while it is loaded and while it lives.
+"""Applies the records of consumer groups to the state, while loading and afterwards.
 
-A compacted log may hold less than was written: a member's assignment without the member, a tombstone of what was never
-there. Such records make do with what there is.
+A compacted log may lack records: a member may be missing, or the target of a tombstone. Replay tolerates that.
 """
 
 from __future__ import annotations
@@ -54,13 +53,13 @@ _log = logging.getLogger(__name__)
 
 
 def groups_loaded(state: GroupState) -> None:
-    # There may be new topics since their regular expressions were resolved.
+    # Topics may have been created since their regular expressions were resolved.
     state.subscribed_topics.version_with_new_topics = version_of(state.image)
     begin_all(state)
 
 
 def metadata_changed(state: GroupState, delta: MetadataDelta, image: MetadataImage) -> None:
-    """Groups that are subscribed to what has changed look at it with their next heartbeat."""
+    """Groups that subscribe to a changed topic check it with their next heartbeat."""
     for group_id in state.subscribed_topics.metadata_changed(delta, image):
         group = state.groups.get(group_id)
         if isinstance(group, ConsumerGroup):
@@ -74,7 +73,7 @@ def _group(state: GroupState, group_id: str, *, create: bool) -> ConsumerGroup |
     if not create:
         return None
     if group is not None and not (group.type is GroupType.CLASSIC and group.is_empty):
-        # Its tombstone comes first, so this is not to be.
+        # Should not happen, because its tombstone comes first.
         _log.warning("Group %s is a %s group with members, but has records of a consumer group", group_id, group.type)
     created = state.groups[group_id] = ConsumerGroup(group_id)
     return created
@@ -206,7 +205,7 @@ def _replay_regex(
 def _follow_subscriptions(
     state: GroupState, group: ConsumerGroup, topics: Iterable[str], *, gone: bool = False
 ) -> None:
-    """Of these topics: whether the group is still to hear when they change."""
+    """Subscribes the group to changes of these topics, or unsubscribes it."""
     for topic in topics:
         if not gone and topic in group.subscriptions:
             state.subscribed_topics.subscribe(topic, group.group_id)

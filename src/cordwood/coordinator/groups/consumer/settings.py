@@ -1,4 +1,4 @@
-"""Settings of consumer groups: whether they are enabled, and a group's timeouts, its own over the broker's."""
+"""Settings of consumer groups: whether they are enabled, and a group's timeouts, which override the broker's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cordwood.metadata.image import MetadataImage
 
 
 def is_protocol_enabled(config: BrokerConfig, image: MetadataImage) -> bool:
-    """By the broker's configuration and the cluster's feature level."""
+    """Depends on the broker's configuration and the cluster's feature level."""
     return "consumer" in config.items("group.coordinator.rebalance.protocols") and bool(
         image.features.get(GROUP_VERSION)
     )
@@ -25,8 +25,8 @@ class Timing(NamedTuple):
 
 
 class TimingCache:
-    """Every heartbeat asks, and they hardly ever change: they are read again when the broker's configuration, or any
-    dynamic one, is another object."""
+    """Caches timeouts, which every heartbeat needs and which rarely change. Re-reads them when the broker's or any
+    dynamic configuration object is replaced."""
 
     __slots__ = ("_config", "_configs", "_timing")
 

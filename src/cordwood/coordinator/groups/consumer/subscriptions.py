@@ -1,4 +1,4 @@
-"""Subscriptions of a group's members, counted."""
+"""Counts the subscriptions of a group's members."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class ResolvedRegex:
 
 @dataclass(slots=True)
 class Subscriptions:
-    # Topic → how many members name it.
+    # Topic → number of members that name it.
     by_name: dict[str, int] = field(default_factory=dict)
-    # Regular expression → how many members have it.
+    # Regular expression → number of members that use it.
     regexes: dict[str, int] = field(default_factory=dict)
-    # Topic → how many regular expressions match it, as far as they are resolved.
+    # Topic → number of regular expressions that match it, as far as they are resolved.
     by_regex: dict[str, int] = field(default_factory=dict)
 
     def copy(self) -> Subscriptions:
@@ -49,7 +49,7 @@ class Subscriptions:
         return topic in self.by_name or topic in self.by_regex
 
     def __iter__(self) -> Iterator[str]:
-        """The topics, each once."""
+        """Yields each topic once."""
         return iter({**self.by_name, **self.by_regex} if self.by_regex else self.by_name)
 
     def is_homogeneous(self, member_count: int) -> bool:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# Kafka's own assignors may also be named by their classes.
+# Kafka's own assignors may also be given by class name.
 _CLASSES = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
@@ -40,7 +40,7 @@ class Target(NamedTuple):
 
 
 def offered_assignors(config: BrokerConfig) -> tuple[str, ...]:
-    """Those that members may ask for; the first is for groups that do not."""
+    """The assignors that members may ask for; the first is the default."""
     names = (_CLASSES.get(name, name) for name in config.items("group.consumer.assignors"))
     return tuple(name for name in names if name in ASSIGNORS)
 
@@ -53,11 +53,11 @@ def current_or_new_target(
     subscription: Subscription,
     written: list[CoordinatorRecord],
 ) -> Target:
-    """For a member that was `before` and is now `member`; `subscription` is what that makes of the group. What changes
-    for anyone is added to `written`.
+    """Returns the target of a member that changes from `before` to `member`; `subscription` describes the effect on the
+    group. Records of all changed targets are added to `written`.
 
-    Members who come one after the other do not make for an assignment each: that waits for
-    `consumer.assignment.interval.ms` after the last (KIP-1263).
+    Members that join in quick succession share an assignment: a new one is computed at most every
+    `consumer.assignment.interval.ms` (KIP-1263).
     """
     epoch = subscription.epoch
     if group.assignment_epoch >= epoch or not _may_assign(state, group):
@@ -94,7 +94,7 @@ def current_or_new_target(
 
 
 def preferred_assignor(group: ConsumerGroup, default: str) -> str:
-    """The one that most members ask for."""
+    """The assignor that most members ask for."""
     return _most_votes(group.server_assignors) or default
 
 
@@ -110,19 +110,19 @@ def _preferred_assignor(state: GroupState, group: ConsumerGroup, before: Member,
 
 
 def _most_votes(votes: dict[str, int]) -> str | None:
-    """Where there are several, the first in Java's order, as Kafka has it."""
+    """Ties go to the first in Java's order, as in Kafka."""
     most = max(votes.values(), default=0)
     return next((name for name in in_member_order(votes) if votes[name] == most), None)
 
 
 def _may_assign(state: GroupState, group: ConsumerGroup) -> bool:
     interval_ms = group.timing.get(state, group.group_id).assignment_interval_ms
-    # A clock that was put back is not waited for.
+    # Don't wait if the clock was set back.
     return not 0 <= state.clock.now_ms() - group.assignment_timestamp_ms < interval_ms
 
 
 def _last_target(group: ConsumerGroup, member: Member) -> MemberPartitions:
-    """A static member takes over what its predecessor was to have."""
+    """A static member takes over its predecessor's target."""
     predecessor = None if member.instance_id is None else group.static_members.get(member.instance_id)
     return group.target.get(predecessor or member.member_id, NO_TARGET)
 
@@ -135,7 +135,7 @@ def _group_spec(
     *,
     is_homogeneous: bool,
 ) -> GroupSpec:
-    # Members mostly subscribe to the same: each subscription is looked up once.
+    # Most members have the same subscription: resolve each one once.
     topic_ids: dict[tuple[frozenset[str], str | None], frozenset[Uuid]] = {}
     subscribed = {}
     for member_id, member in members.items():

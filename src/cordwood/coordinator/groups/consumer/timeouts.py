@@ -1,7 +1,7 @@
 """Timeouts of a consumer group's members.
 
-A session: until the next heartbeat. A rebalance: until the member has given up what it is not to keep. Classic members
-have, in the place of the latter, a time to join again and one to sync.
+The session lasts until the next heartbeat, the rebalance timeout until the member has revoked its partitions. Classic
+members instead have deadlines for rejoining and for SyncGroup.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _log = logging.getLogger(__name__)
 
 
 def begin_session(state: GroupState, group_id: str, member_id: str, timeout_ms: int) -> None:
-    """Or goes on with it."""
+    """Starts or renews a session."""
     key = ("consumer-session", group_id, member_id)
     if not state.timers.postpone(key, timeout_ms):
         state.timers.after(key, timeout_ms, partial(_expired, group_id, member_id, "session"))
 
 
 def follow_rebalance(state: GroupState, group_id: str, member: Member) -> None:
-    """After a step of its reconciliation."""
+    """Updates the rebalance timer after a step of the reconciliation."""
     key = ("consumer-rebalance", group_id, member.member_id)
     if member.classic is not None:
         return
@@ -39,7 +39,7 @@ def follow_rebalance(state: GroupState, group_id: str, member: Member) -> None:
 
 
 def expect_join(state: GroupState, group_id: str, member: Member) -> None:
-    """A classic member was told to join again."""
+    """Starts the rejoin deadline of a classic member."""
     key = ("consumer-join", group_id, member.member_id)
     if key not in state.timers:
         alarm = partial(_expired, group_id, member.member_id, "time to join")
@@ -51,7 +51,7 @@ def end_join(state: GroupState, group_id: str, member_id: str) -> None:
 
 
 def expect_sync(state: GroupState, group_id: str, member_id: str, timeout_ms: int) -> None:
-    """A classic member has joined, and has to ask what it is assigned."""
+    """Starts the SyncGroup deadline of a classic member that has joined."""
     state.timers.after(
         ("consumer-sync", group_id, member_id), timeout_ms, partial(_expired, group_id, member_id, "time to sync")
     )
@@ -62,13 +62,13 @@ def end_sync(state: GroupState, group_id: str, member_id: str) -> None:
 
 
 def end_timers(state: GroupState, group_id: str, member_id: str) -> None:
-    """It is no member any more."""
+    """Cancels the timers of a removed member."""
     for kind in ("consumer-session", "consumer-rebalance", "consumer-join", "consumer-sync"):
         state.timers.clear((kind, group_id, member_id))
 
 
 def begin_all(state: GroupState) -> None:
-    """The state was loaded: everyone has as much time as if it had just been heard."""
+    """Starts all timers anew after loading."""
     for group in state.groups.values():
         if isinstance(group, ConsumerGroup):
             timeout_ms = group.timing.get(state, group.group_id).session_timeout_ms

@@ -1,7 +1,6 @@
-"""A shard's view of topics for all its consumer groups: subscribers, and hashes.
+"""A shard's view of topics, for all its consumer groups: subscribers and hashes.
 
-A group keeps a hash over the topics that it is subscribed to; when that differs from what the metadata say, the group
-has to assign anew.
+A group stores a hash of its subscribed topics; if that differs from the current metadata, the group must be reassigned.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.image import MetadataImage, Topic
 from cordwood.wire.xxh3 import xxh3_64
 
-# The first byte of what is hashed, for other ways to hash one day.
+# The first byte of the hashed data, a version number.
 _HASH_MAGIC = 0
 
 
@@ -21,7 +20,7 @@ class SubscribedTopics:
     def __init__(self) -> None:
         self._groups: dict[str, set[str]] = {}
         self._hashes: dict[str, int] = {}
-        # Of the metadata that last had a new topic: regular expressions that were resolved before may match it.
+        # Metadata version with the last new topic: regular expressions resolved earlier may match it.
         self.version_with_new_topics = -1
 
     def subscribe(self, topic: str, group_id: str) -> None:
@@ -35,7 +34,7 @@ class SubscribedTopics:
                 del self._groups[topic]
 
     def metadata_changed(self, delta: MetadataDelta, image: MetadataImage) -> set[str]:
-        """The groups that are subscribed to a topic that was made, deleted or changed."""
+        """Returns the groups that subscribe to a created, deleted or changed topic."""
         if delta.topics.created:
             self.version_with_new_topics = version_of(image)
         concerned: set[str] = set()
@@ -47,7 +46,7 @@ class SubscribedTopics:
         return concerned
 
     def hash_of(self, topics: Iterable[str], image: MetadataImage) -> int:
-        """Over those that exist; signed, as it is stored."""
+        """Hashes the existing topics; signed, as stored."""
         found = [self._topic_hash(topic, image) for name in sorted(topics) if (topic := image.topics.get(name))]
         if not found:
             return 0
@@ -61,12 +60,12 @@ class SubscribedTopics:
 
 
 def version_of(image: MetadataImage) -> int:
-    """As Kafka counts: the offset of the last record in it."""
+    """Returns Kafka's version number of an image: the offset of its last record."""
     return image.covers.offset - 1
 
 
 def topic_hash(topic: Topic, image: MetadataImage) -> int:
-    """Its id, its name, its partitions and the racks of their replicas."""
+    """Hashes a topic's id, name, partitions and the racks of their replicas."""
     most, least = struct.unpack(">QQ", topic.id)
     hashed = bytearray(struct.pack("<BQQ", _HASH_MAGIC, most, least))
     hashed += _text(topic.name) + struct.pack("<i", len(topic.partitions))
@@ -80,7 +79,7 @@ def topic_hash(topic: Topic, image: MetadataImage) -> int:
 
 
 def _text(text: str) -> bytes:
-    """Java's characters, and how many they are."""
+    """Encodes UTF-16 units, preceded by their number."""
     return text.encode("utf-16-le", "surrogatepass") + struct.pack("<i", _utf16_length(text))
 
 
