@@ -136,6 +136,17 @@ def test_truncation_brings_the_voters_before_it_back() -> None:
     assert (control.voters.ids, control.voters_offset) == ([9], None)
 
 
+def test_a_snapshot_that_ends_before_a_change_of_voters_keeps_the_voters_before_it() -> None:
+    control = ControlState()
+    _apply_voters(control, 0, [1, 2, 3])
+    _apply_voters(control, 4, [1, 2])
+    control.snapshot_taken(4)
+    assert control.former_voters is not None
+    assert control.former_voters.ids == [1, 2, 3]
+    control.truncate_new(4)
+    assert control.voters.ids == [1, 2, 3]
+
+
 def _apply_voters(control: ControlState, offset: int, ids: list[int]) -> None:
     record = voters_record(VoterSet(voter(number) for number in ids))
     control.apply_batch(control_batch([record], base_offset=offset, timestamp=0, leader_epoch=1))

@@ -140,9 +140,11 @@ class ControlState:
         self._voters.truncate_new(end_offset)
         self._versions.truncate_new(end_offset)
 
-    def truncate_old(self, start_offset: int) -> None:
-        self._voters.truncate_old(start_offset)
-        self._versions.truncate_old(start_offset)
+    def snapshot_taken(self, end_offset: int) -> None:
+        """Forgets what the snapshot makes superfluous. The snapshot ends before `end_offset`, and a record there may yet be
+        truncated: what held before it is kept."""
+        self._voters.truncate_old(end_offset - 1)
+        self._versions.truncate_old(end_offset - 1)
 
     def _apply(self, offset: int, control_type: ControlType | None, value: bytes) -> None:
         if control_type is ControlType.KRAFT_VERSION:

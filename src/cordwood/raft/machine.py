@@ -176,7 +176,7 @@ class RaftMachine:
                 upgrade_kraft_version(self._replica, event, now)
             case SnapshotTaken(snapshot_id, size):
                 self._replica.log.snapshots[snapshot_id] = size
-                self._replica.control.truncate_old(snapshot_id.offset)
+                self._replica.control.snapshot_taken(snapshot_id.offset)
             case LogCleaned(start_offset, deleted):
                 self._replica.log.cleaned(start_offset, deleted)
             case Resign(epoch):
