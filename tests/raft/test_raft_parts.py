@@ -13,6 +13,7 @@ from cordwood.raft.states.votes import Votes
 from cordwood.raft.voters import VoterSet
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.control import control_batch
+from tests.raft.raft_memory_log import Content, MemoryLog
 from tests.raft.raft_transcript import voter
 
 
@@ -158,6 +159,14 @@ def test_old_history_is_forgotten_up_to_the_value_that_still_holds() -> None:
         history.add(offset, value)
     history.truncate_old(7)
     assert (history.at(4), history.at(5), history.at(100)) == (None, "b", "c")
+
+
+def test_a_snapshot_below_the_start_of_the_log_does_not_count() -> None:
+    """As left by a crash between the move of the log's start and the deletion of older snapshots."""
+    kept = {OffsetAndEpoch(0, 0): b"bootstrap", OffsetAndEpoch(56, 2): b"newest"}
+    opened = LogState.of(MemoryLog(Content(56, (), kept)))
+    assert opened.earliest_snapshot == OffsetAndEpoch(56, 2)
+    assert opened.validate(56, 2) is None
 
 
 # Elections

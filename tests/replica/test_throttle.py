@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from cordwood.broker.lost_leaders import LostLeaders
 from cordwood.net.peers.peer import Peer
 from cordwood.net.peers.settings import ConnectionSettings
 from cordwood.replica.fetcher import Fetcher, FetcherSettings
@@ -74,6 +75,7 @@ def test_a_partition_that_is_held_up_is_fetched_once_the_throttle_is_over(readin
             clock,
             throttle,
             lambda _error: None,
+            LostLeaders(),
         )
         partition = partition_on(disk(), lambda _partition: None, follower_replication_throttled_replicas="*")
         partition.update(state(leader=OTHER, epoch=1, replicas=(BROKER, OTHER)), partition.config)

@@ -225,7 +225,7 @@ def test_a_node_that_was_stopping_when_the_cluster_healed_is_started_again() -> 
         stopping = asyncio.ensure_future(cluster.machines[3].stop())
         await asyncio.sleep(0)
         assert cluster.machines[3].is_started
-        assert await Healing(some_run).starts_all(ClusterFaults(some_run))
+        assert await Healing(some_run).all_start(ClusterFaults(some_run), cluster.machines.values())
         assert stopping.done()
         assert {number: machine.incarnation for number, machine in cluster.machines.items()} == {1: 1, 2: 1, 3: 2}
 

@@ -82,7 +82,9 @@ class LogState:
     @classmethod
     def of(cls, log: RaftLog) -> "LogState":
         """The state of a log that was just opened: all that recovery found is on stable storage."""
-        snapshots = dict(sorted(log.snapshots.items()))
+        # A crash may have come before the snapshots were deleted that the log's start has passed: no log begins there.
+        kept = (each for each in sorted(log.snapshots.items()) if each[0].offset >= log.start_offset)
+        snapshots = dict(kept)
         return cls(log.start_offset, log.end_offset, log.end_offset, list(log.epochs), snapshots)
 
     @property

@@ -80,22 +80,22 @@ def field_of(array: pa.Array, name: str) -> Any:
 def is_integer(kind: pa.DataType, *, most_bits: int = 64) -> bool:
     import pyarrow as pa
 
-    return pa.types.is_signed_integer(kind) and kind.bit_width <= most_bits
+    return bool(pa.types.is_signed_integer(kind) and kind.bit_width <= most_bits)
 
 
 def is_text(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def is_bytes(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
-    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def is_list(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))

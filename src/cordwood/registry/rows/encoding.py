@@ -17,7 +17,7 @@ from cordwood.registry.schemas.avro.schema import AvroSchema
 from cordwood.registry.schemas.json.schema import JsonSchema
 from cordwood.registry.schemas.parsing import parse_schema
 from cordwood.registry.schemas.protobuf.schema import ProtobufSchema
-from cordwood.registry.serializers.codecs import json_validator, message_class
+from cordwood.registry.serializers.codecs import json_validator, message_descriptor
 from cordwood.registry.serializers.framing import encode_indexes, prefix
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class RowEncoding:
         if isinstance(schema, AvroSchema):
             return avro_cells(rows, schema.root, self.path)
         assert isinstance(schema, ProtobufSchema)
-        return protobuf_cells(rows, message_class(schema, self.indexes).DESCRIPTOR, self.path)
+        return protobuf_cells(rows, message_descriptor(schema, self.indexes), self.path)
 
     def _json(self, schema: JsonSchema, rows: pa.Array) -> pa.Array:
         import pyarrow as pa

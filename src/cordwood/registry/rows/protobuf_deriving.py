@@ -10,7 +10,7 @@ from google.protobuf.descriptor import Descriptor
 from cordwood.registry.rows.arrays import is_bytes, is_integer, is_list, is_text
 from cordwood.registry.rows.row_encoder import CannotEncode
 from cordwood.registry.schemas.protobuf.schema import ProtobufSchema
-from cordwood.registry.serializers.codecs import message_class
+from cordwood.registry.serializers.codecs import message_descriptor
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -25,7 +25,7 @@ def derived_protobuf(rows: pa.StructType, name: str, latest: ProtobufSchema | No
     """Raises `CannotEncode`."""
     known = None
     if latest is not None and latest.file.messages:
-        known = message_class(latest, (0,)).DESCRIPTOR
+        known = message_descriptor(latest, (0,))
     message = _message(rows, known.name if known is not None else name, "value", known, "")
     lines = ['syntax = "proto3";']
     if latest is not None and latest.file.package:

@@ -120,6 +120,7 @@ def _value(array: pa.Array, field: FieldDescriptor, path: str) -> Cells:
         case FieldDescriptor.CPPTYPE_BOOL if pa.types.is_boolean(of):
             return Integers(*place, integers(array), False)
         case FieldDescriptor.CPPTYPE_ENUM if is_text(of):
+            assert field.enum_type is not None
             numbers = {value.name.encode(): value.number for value in field.enum_type.values}
             return Symbols(path, len(array), binary_input(array), numbers, False)
         case FieldDescriptor.CPPTYPE_ENUM if is_integer(of, most_bits=32):
@@ -148,6 +149,7 @@ def _nested(array: pa.Array, field: FieldDescriptor, path: str) -> Cells:
     import pyarrow as pa
 
     message = field.message_type
+    assert message is not None
     if message.full_name == "google.protobuf.Timestamp" and pa.types.is_timestamp(array.type):
         return Moments(*place_of(array, path), microseconds(array))
     if message.full_name in _WRAPPERS and not pa.types.is_struct(array.type):

@@ -10,6 +10,7 @@ from typing import Any
 import fastavro
 import jsonschema_rs
 from google.protobuf import message_factory
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
 from cordwood.registry.schemas.avro.schema import AvroSchema
@@ -75,6 +76,11 @@ def decode_protobuf(schema: ProtobufSchema, indexes: list[int], data: bytes) -> 
 
 @lru_cache(_COMPILED)
 def message_class(schema: ProtobufSchema, indexes: tuple[int, ...]) -> type[Message]:
+    return message_factory.GetMessageClass(message_descriptor(schema, indexes))
+
+
+def message_descriptor(schema: ProtobufSchema, indexes: tuple[int, ...]) -> Descriptor:
+    """Of a message of the file. Raises `BadFrame`."""
     messages = schema.file.messages
     names = [schema.file.package] if schema.file.package else []
     try:
@@ -86,7 +92,7 @@ def message_class(schema: ProtobufSchema, indexes: tuple[int, ...]) -> type[Mess
     except IndexError:
         raise BadFrame(f"the schema has no message {list(indexes)}") from None
     assert schema.descriptor is not None
-    return message_factory.GetMessageClass(schema.pool.FindMessageTypeByName(".".join(names)))
+    return schema.pool.FindMessageTypeByName(".".join(names))
 
 
 def indexes_of(schema: ProtobufSchema, value: Message) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -31,7 +32,7 @@ class ProtobufSchema(Schema):
         self.references = references
         self._resolved = resolved
 
-    def __reduce__(self) -> tuple[type[ProtobufSchema], tuple[File, Sequence[Reference], Resolved]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Descriptors cannot be pickled, and are built again."""
         return ProtobufSchema, (self.file, self.references, self._resolved)
 
