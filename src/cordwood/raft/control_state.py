@@ -141,8 +141,8 @@ class ControlState:
         self._versions.truncate_new(end_offset)
 
     def snapshot_taken(self, end_offset: int) -> None:
-        """Forgets what the snapshot makes superfluous. The snapshot ends before `end_offset`, and a record there may yet be
-        truncated: what held before it is kept."""
+        """Forgets what a snapshot of all before `end_offset` makes superfluous. The record at that offset may yet be
+        truncated, so the values before it are kept."""
         self._voters.truncate_old(end_offset - 1)
         self._versions.truncate_old(end_offset - 1)
 
