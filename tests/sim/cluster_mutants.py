@@ -16,6 +16,7 @@ from cordwood.metadata.image_records import image_records
 from cordwood.replica.follower import Fetched, Follower, Truncate
 from cordwood.replica.leader import FollowerFetched, FollowerState, Leader
 from cordwood.replica.partition import Partition
+from cordwood.replica.replicas import Replicas
 from cordwood.runtime.disk import Buffer
 from cordwood.wire.messages.metadata_records.partition_record import PartitionRecord
 from cordwood.wire.schema import MetadataRecord
@@ -130,6 +131,11 @@ def do_not_count_who_is_about_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Leader, "_may_join_soon", lambda *_: False)
 
 
+def miss_changed_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partitions go on with the settings that they began with, until something else changes them."""
+    monkeypatch.setattr(Replicas, "configure", lambda *_: None)
+
+
 # ---- the controller
 
 
@@ -194,6 +200,7 @@ CLUSTER_MUTANTS: list[Mutant] = [
     append_without_leading,
     apply_an_isr_before_it_is_committed,
     do_not_count_who_is_about_to_join,
+    miss_changed_settings,
     end_reassignments_at_once,
     elect_whoever_is_there,
     miss_a_record_in_snapshots,

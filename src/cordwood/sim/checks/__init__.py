@@ -32,6 +32,7 @@ from .reads import reads_are_whole_and_behind_the_high_watermark
 from .reassignments import reassignments_end_in_sync
 from .replica_agreement import in_sync_replicas_agree
 from .replica_completeness import in_sync_replicas_have_what_is_committed
+from .replica_settings import replicas_go_by_their_topics_settings
 from .schema_ids import a_schema_has_one_id
 from .schema_versions import registered_schemas_are_kept, registries_agree, versions_have_no_gap
 from .settings import what_was_set_stays_set
@@ -88,6 +89,7 @@ CLUSTER_CHECKS: tuple[Check, ...] = (
     elections_move_no_high_watermark_back,
     in_sync_replicas_agree,
     in_sync_replicas_have_what_is_committed,
+    replicas_go_by_their_topics_settings,
     reassignments_end_in_sync,
     the_cluster_heals,
     nothing_stays_unseen,

@@ -55,6 +55,8 @@ class ReplicaHistory:
     differences: list[str] = field(default_factory=list)
     # Replicas in sync that lack records below the high watermark.
     shortfalls: list[str] = field(default_factory=list)
+    # Replicas that go by other settings than those that their broker knows of the topic.
+    stale_settings: list[str] = field(default_factory=list)
     # Topics that may lose what is acknowledged: acks=1, or leaders that are not in sync.
     loose: set[str] = field(default_factory=set)
     # Brokers may lose what others count on, one at a time.

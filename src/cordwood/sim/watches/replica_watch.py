@@ -35,6 +35,7 @@ class ReplicaWatch:
             await asyncio.sleep(_LOOK_S)
             looks += 1
             for partition in list(self._committed.states):
+                self._find_stale_settings(partition)
                 if not self._run.history.is_loose(partition):
                     self._look(partition)
             if looks % _COMPARISONS == 0:
@@ -104,6 +105,17 @@ class ReplicaWatch:
                     f"{self._run.now_s:.6f}: {partition_name(partition)} on node {node_id} ends at "
                     f"{replica.log.end_offset}; node {state.leader} leads epoch {state.leader_epoch} and shows "
                     f"{leader.leader.high_watermark}; in sync are {state.isr}"
+                )
+
+    def _find_stale_settings(self, partition: Partition) -> None:
+        for node_id, replica in self.replicas(partition):
+            node = self._brokers[node_id].node
+            assert node is not None
+            known = node.broker.topic_configs.of(partition[0])
+            if replica.config != known:
+                self._history.stale_settings.append(
+                    f"{self._run.now_s:.6f}: {partition_name(partition)} on node {node_id} goes by {replica.config}; "
+                    f"its broker knows {known}"
                 )
 
     def compare(self, partition: Partition) -> None:

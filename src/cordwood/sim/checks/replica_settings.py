@@ -1,0 +1,12 @@
+"""Each replica goes by the settings that its broker knows of the topic, `min.insync.replicas` among them."""
+
+from collections.abc import Iterator
+
+from cordwood.sim.history import History
+
+from .violation import Violation
+
+
+def replicas_go_by_their_topics_settings(history: History) -> Iterator[Violation]:
+    for difference in history.replicas.stale_settings[:1]:
+        yield Violation("replicas go by their topic's settings", difference)
