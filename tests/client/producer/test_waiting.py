@@ -78,13 +78,32 @@ def test_who_comes_later_waits_for_a_topic_as_long_as_who_came_first() -> None:
     play(scene)
 
 
-def test_a_partition_that_is_not_there_is_refused() -> None:
+def test_a_partition_that_does_not_come_is_waited_for_no_longer_than_max_block_ms() -> None:
     async def scene(stage: Stage) -> None:
-        async with stage.producer() as producer:
-            with pytest.raises(TopicNotFound, match="partitions 0 to 0"):
+        loop = asyncio.get_running_loop()
+        async with stage.producer(max_block_ms=2_000) as producer:
+            began_s = loop.time()
+            with pytest.raises(TopicNotFound, match=r"t-1: it has the partitions 0 to 0 after 2 s") as raised:
                 await producer.send("t", b"x", partition=1)
+            assert isinstance(raised.value, TimedOut)
+            assert loop.time() - began_s == pytest.approx(2.0, abs=0.01)
             with pytest.raises(BadSetting, match="partition is -1"):
                 await producer.send("t", b"x", partition=-1)
+
+    play(scene)
+
+
+def test_a_partition_that_the_broker_has_not_heard_of_yet_is_waited_for() -> None:
+    async def scene(stage: Stage) -> None:
+        async with stage.producer() as producer:
+            await producer.send("t", b"the topic is known")
+            sending = asyncio.ensure_future(producer.send("t", b"x", partition=1))
+            await asyncio.sleep(1)
+            assert not sending.done()
+            stage.broker.leaders.append(1)
+            delivery = await sending
+            await producer.flush()
+            assert delivery.done()
 
     play(scene)
 

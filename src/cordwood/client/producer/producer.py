@@ -160,7 +160,8 @@ class Producer:
         """Takes the record, once there is room for it; what is returned can be awaited for its `RecordMetadata`.
 
         `headers` are a dict or pairs, of a str and of bytes or None. Raises `TimedOut` when the topic is not known
-        within `max_block_ms` (`TopicNotCreated` if there is none), `BufferExhausted` when there is no room.
+        within `max_block_ms` (`TopicNotCreated` if there is none, or no such partition), `BufferExhausted` when there
+        is no room.
         """
         try:
             outcome = self.try_send(topic, value, key, partition, timestamp_ms, headers)
