@@ -19,6 +19,7 @@ from cordwood.sim.cluster import Layout
 from cordwood.sim.cluster_faults import ClusterFaults
 from cordwood.sim.faults import Faults
 from cordwood.sim.history import Promise
+from cordwood.sim.joining_faults import JoiningFaults
 from cordwood.sim.judgement import crash_and_start, produces, read_everything
 from cordwood.sim.partition import Partition, partition_name
 from cordwood.sim.partition_watch import PartitionWatch
@@ -75,7 +76,7 @@ class Stage:
             self.partitions = run.committed = partitions
             self._watch = ReplicaWatch(run, partitions)
             self._faults = ClusterFaults(run, partitions)
-            self._work.append(self._watch.work())
+            self._work += [self._watch.work(), JoiningFaults(run, self._faults, self._watch).work()]
         self._work.append(self._faults.work())
         self._tasks: list[asyncio.Future[None]] = []
 
