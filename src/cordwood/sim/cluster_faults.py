@@ -49,8 +49,12 @@ class ClusterFaults:
         # What is replicated and not flushed goes with the power of all replicas.
         self._power_may_go = run.history.promise is not Promise.REPLICATED and self._source.random() < 0.7
         # One after the other.
+<<<<<<< HEAD
         self._disks_may_go = partitions is not None and self._source.random() < 0.5
         run.history.replicas.disks_may_go = self._disks_may_go
+=======
+        self.disks_may_go = partitions is not None and self._source.random() < 0.5
+>>>>>>> simB
         self._begun: list[asyncio.Future[Any]] = []
 
     async def work(self) -> None:
@@ -141,7 +145,7 @@ class ClusterFaults:
         return self._partitions.lossy_nodes <= {self._node_ids[machine.name]}
 
     def _may_lose_data(self, machine: Machine) -> bool:
-        if not self._disks_may_go or self._partitions is None or not self._may_end(machine):
+        if not self.disks_may_go or self._partitions is None or not self._may_end(machine):
             return False
         if any(self._will_crash(other) for other in self._machines):
             return False
@@ -156,11 +160,16 @@ class ClusterFaults:
             return
         if self._power_may_go and self._source.random() < 0.6:
             machine.lose_power()
-        elif self._source.random() < 0.6 and self._may_lose_data(machine):
-            self._note_loss(machine)
-            machine.lose_power()
-        else:
+        elif not (self._source.random() < 0.6 and self.lose_what_is_not_synced(machine)):
             machine.kill()
+
+    def lose_what_is_not_synced(self, machine: Machine) -> bool:
+        """Its power fails, if others have what goes with it. Returns whether it did."""
+        if not self._may_lose_data(machine):
+            return False
+        self._note_loss(machine)
+        machine.lose_power()
+        return True
 
     def _wipe(self, machine: Machine) -> None:
         """All that it has of its partitions is gone."""

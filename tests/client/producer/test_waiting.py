@@ -78,18 +78,41 @@ def test_every_caller_waits_for_a_topic_for_its_full_timeout() -> None:
     play(scene)
 
 
-def test_a_partition_that_is_not_there_is_refused() -> None:
+def test_a_partition_that_does_not_come_is_waited_for_no_longer_than_max_block_ms() -> None:
     async def scene(stage: Stage) -> None:
-        async with stage.producer() as producer:
-            with pytest.raises(TopicNotFound, match="partitions 0 to 0"):
+        loop = asyncio.get_running_loop()
+        async with stage.producer(max_block_ms=2_000) as producer:
+            began_s = loop.time()
+            with pytest.raises(TopicNotFound, match=r"t-1: it has the partitions 0 to 0 after 2 s") as raised:
                 await producer.send("t", b"x", partition=1)
+            assert isinstance(raised.value, TimedOut)
+            assert loop.time() - began_s == pytest.approx(2.0, abs=0.01)
             with pytest.raises(BadSetting, match="partition is -1"):
                 await producer.send("t", b"x", partition=-1)
 
     play(scene)
 
 
+<<<<<<< HEAD
 def test_callers_without_room_queue_and_continue_when_there_is_room() -> None:
+=======
+def test_a_partition_that_the_broker_has_not_heard_of_yet_is_waited_for() -> None:
+    async def scene(stage: Stage) -> None:
+        async with stage.producer() as producer:
+            await producer.send("t", b"the topic is known")
+            sending = asyncio.ensure_future(producer.send("t", b"x", partition=1))
+            await asyncio.sleep(1)
+            assert not sending.done()
+            stage.broker.leaders.append(1)
+            delivery = await sending
+            await producer.flush()
+            assert delivery.done()
+
+    play(scene)
+
+
+def test_who_finds_no_room_waits_in_line_and_goes_on_when_there_is() -> None:
+>>>>>>> simB
     async def scene(stage: Stage) -> None:
         stage.stall()
         async with stage.producer(buffer_memory=10_000, batch_size=2_000, request_timeout_ms=5_000) as producer:

@@ -58,9 +58,14 @@ class Unsent(NamedTuple):
 
 @dataclass(slots=True)
 class _Asking:
+<<<<<<< HEAD
     """A look-up of an unknown topic."""
+=======
+    """For a topic that is not known yet, or for a partition that it does not seem to have."""
+>>>>>>> simB
 
     name: str
+    partition: int | None
     task: "asyncio.Task[Topic] | None" = None
     waiting: int = 0
     refusal: BrokerError | None = None
@@ -119,8 +124,13 @@ class Intake:
         self.try_send: Callable[[str, Any, Any, int | None, int | None, GivenHeaders], Delivery | Unsent] = (
             self._shortcut.send if self._shortcut is not None else self._take
         )
+<<<<<<< HEAD
         """Raises errors of the record, or of the transaction."""
         self._asking: dict[str, _Asking] = {}
+=======
+        """Raises what is wrong with the record, or with the transaction."""
+        self._asking: dict[tuple[str, int | None], _Asking] = {}
+>>>>>>> simB
         self._is_closed = False
         self._blocked: dict[asyncio.Event, None] = {}
 
@@ -145,7 +155,12 @@ class Intake:
                 self._transactions.batch_failed(error)
 
     async def known_topic(self, name: str, partition: int | None = None, deadline_s: float | None = None) -> Topic:
+<<<<<<< HEAD
         """Looks up an unknown topic; brokers may create it."""
+=======
+        """Asks brokers for a topic that is not known, which they may create, or for a partition of it: the topic may
+        have grown, and not every broker has heard of that."""
+>>>>>>> simB
         topic = self._client.cluster.topics.get(name)
         if topic is not None and (partition is None or 0 <= partition < len(topic.partitions)):
             return topic
@@ -155,19 +170,14 @@ class Intake:
             raise BadSetting(f"partition is {partition}; expected 0 or more")
         began_s = self._loop.time()
         deadline_s = began_s + self._max_block_s if deadline_s is None else deadline_s
-        asking = self._asking_for(name)
+        asking = self._asking_for(name, partition)
         try:
             async with asyncio.timeout_at(deadline_s):
-                topic = await self._answer(asking)
+                return await self._answer(asking)
         except TimeoutError:
-            raise self._unknown(name, asking.refusal) from None
+            raise self._unknown(asking) from None
         finally:
             self._metrics.waited("metadata-wait", self._loop.time() - began_s)
-        if partition is not None and partition >= len(topic.partitions):
-            raise TopicNotFound(
-                message=f"it has the partitions 0 to {len(topic.partitions) - 1}", subject=f"{name}-{partition}"
-            )
-        return topic
 
     @asynccontextmanager
     async def reserved(
@@ -336,14 +346,23 @@ class Intake:
                 outcome = self._append(*unsent, reservation)
             return outcome
 
+<<<<<<< HEAD
     def _asking_for(self, name: str) -> _Asking:
         """Has no timeout: each caller has its own, and the last to leave cancels it."""
         asking = self._asking.get(name)
+=======
+    def _asking_for(self, name: str, partition: int | None) -> _Asking:
+        """Without a timeout: each caller has one of its own, and the last to leave ends it."""
+        asking = self._asking.get((name, partition))
+>>>>>>> simB
         if asking is None:
-            asking = self._asking[name] = _Asking(name)
+            asking = self._asking[name, partition] = _Asking(name, partition)
 
             async def attempt() -> Topic:
                 asking.refusal = (await self._client.ask_for_topics([name], create=True)).get(name)
+                topic = self._client.cluster.topics.get(name)
+                if asking.refusal is None and topic is not None and partition is not None:
+                    asking.refusal = _missing(topic, partition)
                 if asking.refusal is not None:
                     raise asking.refusal
                 return self._client.cluster.topics[name]
@@ -364,11 +383,19 @@ class Intake:
             asking.waiting -= 1
             if not asking.waiting:
                 asking.task.cancel()
-                del self._asking[asking.name]
+                del self._asking[asking.name, asking.partition]
 
+<<<<<<< HEAD
     def _unknown(self, name: str, refusal: BrokerError | None) -> ClientError:
         """Returns the error after `max_block_ms`."""
+=======
+    def _unknown(self, asking: _Asking) -> ClientError:
+        """After `max_block_ms`."""
+        name, refusal = asking.name, asking.refusal
+>>>>>>> simB
         waited = f"after {self._max_block_s:g} s (max_block_ms)"
+        if isinstance(refusal, _NoSuchPartition):
+            return TopicNotCreated(message=f"{refusal.message} {waited}", subject=refusal.subject)
         if isinstance(refusal, TopicNotFound):
             return TopicNotCreated(message=f"there is no such topic {waited}", subject=f"topic {name}")
         return TimedOut(f"topic {name} has no metadata {waited}" + ("" if refusal is None else f"; {refusal}"))
@@ -376,6 +403,18 @@ class Intake:
     def _tell_interceptors(self, delivery: Delivery) -> None:
         error = delivery.exception(0)
         self._interceptors.on_acknowledgement(None if error is not None else delivery.result(0), error)
+
+
+class _NoSuchPartition(TopicNotFound):
+    """The topic is there, and has too few partitions."""
+
+
+def _missing(topic: Topic, partition: int) -> BrokerError | None:
+    if partition < len(topic.partitions):
+        return None
+    return _NoSuchPartition(
+        message=f"it has the partitions 0 to {len(topic.partitions) - 1}", subject=f"{topic.name}-{partition}"
+    )
 
 
 def _checked_partition(partition: Any) -> int:

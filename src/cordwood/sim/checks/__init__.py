@@ -81,6 +81,8 @@ DAMAGE_CHECKS: tuple[Check, ...] = (
 # watermarks are followed from start to start; here another one may lead.
 CLUSTER_CHECKS: tuple[Check, ...] = (
     an_epoch_has_one_leader,
+    the_metadata_high_watermark_never_goes_back,
+    leaders_have_what_is_committed,
     members_commit_the_same,
     a_partition_epoch_has_one_leader,
     leaders_have_been_in_sync,

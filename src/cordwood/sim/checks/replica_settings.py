@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from cordwood.sim.history import History
+from cordwood.sim.histories.history import History
 
 from .violation import Violation
 

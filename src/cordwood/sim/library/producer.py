@@ -1,6 +1,6 @@
 """A producer of the library: records one by one, of which it makes batches and sends them until they are answered."""
 
-from cordwood.client.errors import BrokerError, ClientError, Closed, NetworkFailed, TimedOut, TopicNotFound
+from cordwood.client.errors import BrokerError, ClientError, Closed, NetworkFailed, TimedOut
 from cordwood.client.producer.deliveries import Delivery
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
@@ -75,8 +75,8 @@ class LibraryProducer(LibraryClient):
                 partition=send.partition[1],
                 timestamp_ms=self.run.world.clock.now_ms() - self.source.randrange(MAX_AGE_MS),
             )
-        except (TimedOut, TopicNotFound):
-            # It was not taken: a broker that the producer asked had not heard of the partition yet.
+        except TimedOut:
+            # It was not taken.
             send.outcome, send.ended_s = Outcome.REFUSED, self.run.now_s
             return
         delivery.add_done_callback(lambda delivery: self._delivered(send, delivery))

@@ -12,7 +12,6 @@ from cordwood.client.errors import (
     FatalTransactionError,
     IllegalState,
     TimedOut,
-    TopicNotFound,
     TransactionAbortable,
 )
 from cordwood.client.offset_types import OffsetAndMetadata
@@ -147,8 +146,7 @@ class Transactor:
         self._sends.append(send)
         try:
             delivery = await producer.send(partition[0], send.values[0], send.keys[0], partition=partition[1])
-        except (TimedOut, TopicNotFound) as error:
-            # Or a broker that the producer asked had not heard of the partition yet.
+        except TimedOut as error:
             send.outcome = Outcome.REFUSED
             raise TransactionAbortable from error
         except FatalTransactionError as error:

@@ -59,11 +59,13 @@ class SimNetwork:
         self.trace.note("block", source, target, port)
         self._blocked.add((self.host(source).address, self.host(target).address, port))
 
-    def unblock(self) -> None:
-        """Everything that `block` was called for."""
-        if self._blocked:
-            self.trace.note("unblock")
-            self._blocked.clear()
+    def unblock(self, source: str | None = None) -> None:
+        """Everything that `block` was called for, or only what goes out from one host."""
+        address = None if source is None else self.host(source).address
+        unblocked = {way for way in self._blocked if address in (None, way[0])}
+        if unblocked:
+            self.trace.note("unblock", source)
+            self._blocked -= unblocked
             self._release()
 
     def _release(self) -> None:

@@ -18,7 +18,12 @@ from cordwood.sim.clients.client import Run
 from cordwood.sim.cluster import Layout
 from cordwood.sim.cluster_faults import ClusterFaults
 from cordwood.sim.faults import Faults
+<<<<<<< HEAD
 from cordwood.sim.histories.history import Promise
+=======
+from cordwood.sim.histories.history import Promise
+from cordwood.sim.joining_faults import JoiningFaults
+>>>>>>> simB
 from cordwood.sim.judgement import crash_and_start, produces, read_everything
 from cordwood.sim.machine import Machine
 from cordwood.sim.partition import Partition, partition_name
@@ -76,7 +81,7 @@ class Stage:
             self.partitions = run.committed = partitions
             self._watch = ReplicaWatch(run, partitions)
             self._faults = ClusterFaults(run, partitions)
-            self._work.append(self._watch.work())
+            self._work += [self._watch.work(), JoiningFaults(run, self._faults, self._watch).work()]
         self._work.append(self._faults.work())
         self._tasks: list[asyncio.Future[None]] = []
 

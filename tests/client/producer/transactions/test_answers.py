@@ -85,6 +85,8 @@ def test_retriable_errors_are_retried(request_: Callable[[], Waiting], error: Er
         ([add_partitions, add_offsets, end_txn], [ErrorCode.UNKNOWN_PRODUCER_ID]),
         ([add_partitions], [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION]),
         ([add_partitions], [ErrorCode.OPERATION_NOT_ATTEMPTED]),
+        # A commit of what the coordinator has aborted, since it took longer than its timeout.
+        ([end_txn], [ErrorCode.INVALID_TXN_STATE]),
         ([add_offsets, txn_offset_commit], [ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.INVALID_GROUP_ID]),
         (
             [txn_offset_commit],
@@ -128,7 +130,8 @@ def test_a_fenced_producer_raises_producer_fenced(request_: Callable[[], Waiting
     ("request_", "error"),
     cases(
         (IN_TRANSACTION, [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]),
-        ([add_partitions, add_offsets, end_txn], [ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRODUCER_ID_MAPPING]),
+        ([add_partitions, add_offsets], [ErrorCode.INVALID_TXN_STATE]),
+        ([add_partitions, add_offsets, end_txn], [ErrorCode.INVALID_PRODUCER_ID_MAPPING]),
         ([init_producer_id], [ErrorCode.INVALID_TRANSACTION_TIMEOUT, ErrorCode.UNSUPPORTED_VERSION]),
         ([txn_offset_commit], [ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT]),
         ([init_producer_id, add_offsets, txn_offset_commit, end_txn], [ErrorCode.UNKNOWN_SERVER_ERROR]),

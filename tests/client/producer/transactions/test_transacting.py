@@ -170,6 +170,17 @@ async def test_a_transaction_that_takes_too_long_is_aborted(stage: Stage) -> Non
     assert await stage.committed() == each(b"next")
 
 
+@on_stage(2)
+async def test_a_producer_whose_transaction_took_too_long_goes_on_after_its_abort(stage: Stage) -> None:
+    producer = await stage.writer(b"forgotten", transaction_timeout_ms=1_000)
+    await asyncio.sleep(5)
+    with pytest.raises(TransactionAbortable):
+        await producer.commit_transaction()
+    await producer.abort_transaction()
+    await transact(producer, b"next")
+    assert await stage.committed() == each(b"next")
+
+
 @BOTH
 async def test_offsets_count_with_the_transaction_or_not_at_all(stage: Stage) -> None:
     producer = await stage.producer("id")

@@ -86,6 +86,12 @@ def judge_answer(request: Request[Any], response: Any, contents: Contents) -> tu
         # No longer needed because the transaction was spoiled or aborted meanwhile.
         wanted = contents.commits[0].offsets if contents.commits else ()
         return _worst(request, dict(committed_offsets(response)), wanted)
+    if isinstance(request, EndTxnRequest) and request.committed:
+        code = ErrorCode.of(response.error_code)
+        if code is ErrorCode.INVALID_TXN_STATE:
+            # The coordinator has aborted it, most likely since it took longer than its timeout. Whether the producer
+            # may go on, its own abort will tell.
+            return Verdict.ABORT, code
     return _judge(type(request), response.error_code), ErrorCode.of(response.error_code)
 
 
