@@ -131,11 +131,11 @@ def do_not_count_who_is_about_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Leader, "_may_join_soon", lambda *_: False)
 
 
-<<<<<<< HEAD
 def miss_changed_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Partitions go on with the settings that they began with, until something else changes them."""
     monkeypatch.setattr(Replicas, "configure", lambda *_: None)
-=======
+
+
 def accept_a_stale_broker_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     """As before KIP-903: neither the leader nor the controller looks which start of a broker is meant."""
     fetched = Leader._fetched
@@ -147,7 +147,6 @@ def accept_a_stale_broker_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
         "registered",
         lambda self, registered_epoch: setattr(self, "is_eligible", registered_epoch is not None),
     )
->>>>>>> simB
 
 
 # ---- the controller
@@ -214,11 +213,8 @@ CLUSTER_MUTANTS: list[Mutant] = [
     append_without_leading,
     apply_an_isr_before_it_is_committed,
     do_not_count_who_is_about_to_join,
-<<<<<<< HEAD
     miss_changed_settings,
-=======
     accept_a_stale_broker_epoch,
->>>>>>> simB
     end_reassignments_at_once,
     elect_whoever_is_there,
     miss_a_record_in_snapshots,

@@ -49,12 +49,8 @@ class ClusterFaults:
         # What is replicated and not flushed goes with the power of all replicas.
         self._power_may_go = run.history.promise is not Promise.REPLICATED and self._source.random() < 0.7
         # One after the other.
-<<<<<<< HEAD
-        self._disks_may_go = partitions is not None and self._source.random() < 0.5
-        run.history.replicas.disks_may_go = self._disks_may_go
-=======
         self.disks_may_go = partitions is not None and self._source.random() < 0.5
->>>>>>> simB
+        run.history.replicas.disks_may_go = self.disks_may_go
         self._begun: list[asyncio.Future[Any]] = []
 
     async def work(self) -> None:

@@ -8,11 +8,11 @@ import asyncio
 from collections.abc import Callable
 from random import Random
 
-from .client import Run
-from .cluster import CONTROLLER_PORT
-from .cluster_faults import ClusterFaults
-from .machine import PORT, Machine
-from .replica_watch import ReplicaWatch
+from cordwood.sim.clients.client import Run
+from cordwood.sim.cluster import CONTROLLER_PORT
+from cordwood.sim.cluster_faults import ClusterFaults
+from cordwood.sim.machine import PORT, Machine
+from cordwood.sim.watches.replica_watch import ReplicaWatch
 
 # Of the runs in which disks may go.
 _CHANCE = 0.5

@@ -93,10 +93,7 @@ def test_a_partition_that_does_not_come_is_waited_for_no_longer_than_max_block_m
     play(scene)
 
 
-<<<<<<< HEAD
-def test_callers_without_room_queue_and_continue_when_there_is_room() -> None:
-=======
-def test_a_partition_that_the_broker_has_not_heard_of_yet_is_waited_for() -> None:
+def test_a_partition_that_the_broker_does_not_know_yet_is_waited_for() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.producer() as producer:
             await producer.send("t", b"the topic is known")
@@ -111,8 +108,7 @@ def test_a_partition_that_the_broker_has_not_heard_of_yet_is_waited_for() -> Non
     play(scene)
 
 
-def test_who_finds_no_room_waits_in_line_and_goes_on_when_there_is() -> None:
->>>>>>> simB
+def test_callers_without_room_queue_and_continue_when_there_is_room() -> None:
     async def scene(stage: Stage) -> None:
         stage.stall()
         async with stage.producer(buffer_memory=10_000, batch_size=2_000, request_timeout_ms=5_000) as producer:

@@ -58,11 +58,7 @@ class Unsent(NamedTuple):
 
 @dataclass(slots=True)
 class _Asking:
-<<<<<<< HEAD
-    """A look-up of an unknown topic."""
-=======
-    """For a topic that is not known yet, or for a partition that it does not seem to have."""
->>>>>>> simB
+    """A look-up of an unknown topic, or of a partition that a known topic does not seem to have."""
 
     name: str
     partition: int | None
@@ -124,13 +120,8 @@ class Intake:
         self.try_send: Callable[[str, Any, Any, int | None, int | None, GivenHeaders], Delivery | Unsent] = (
             self._shortcut.send if self._shortcut is not None else self._take
         )
-<<<<<<< HEAD
         """Raises errors of the record, or of the transaction."""
-        self._asking: dict[str, _Asking] = {}
-=======
-        """Raises what is wrong with the record, or with the transaction."""
         self._asking: dict[tuple[str, int | None], _Asking] = {}
->>>>>>> simB
         self._is_closed = False
         self._blocked: dict[asyncio.Event, None] = {}
 
@@ -155,12 +146,8 @@ class Intake:
                 self._transactions.batch_failed(error)
 
     async def known_topic(self, name: str, partition: int | None = None, deadline_s: float | None = None) -> Topic:
-<<<<<<< HEAD
-        """Looks up an unknown topic; brokers may create it."""
-=======
-        """Asks brokers for a topic that is not known, which they may create, or for a partition of it: the topic may
-        have grown, and not every broker has heard of that."""
->>>>>>> simB
+        """Looks up an unknown topic, which brokers may create, or an unknown partition: the topic may have grown, and
+        not every broker knows of that yet."""
         topic = self._client.cluster.topics.get(name)
         if topic is not None and (partition is None or 0 <= partition < len(topic.partitions)):
             return topic
@@ -346,15 +333,9 @@ class Intake:
                 outcome = self._append(*unsent, reservation)
             return outcome
 
-<<<<<<< HEAD
-    def _asking_for(self, name: str) -> _Asking:
-        """Has no timeout: each caller has its own, and the last to leave cancels it."""
-        asking = self._asking.get(name)
-=======
     def _asking_for(self, name: str, partition: int | None) -> _Asking:
-        """Without a timeout: each caller has one of its own, and the last to leave ends it."""
+        """Has no timeout: each caller has its own, and the last to leave cancels it."""
         asking = self._asking.get((name, partition))
->>>>>>> simB
         if asking is None:
             asking = self._asking[name, partition] = _Asking(name, partition)
 
@@ -385,14 +366,9 @@ class Intake:
                 asking.task.cancel()
                 del self._asking[asking.name, asking.partition]
 
-<<<<<<< HEAD
-    def _unknown(self, name: str, refusal: BrokerError | None) -> ClientError:
-        """Returns the error after `max_block_ms`."""
-=======
     def _unknown(self, asking: _Asking) -> ClientError:
-        """After `max_block_ms`."""
+        """Returns the error after `max_block_ms`."""
         name, refusal = asking.name, asking.refusal
->>>>>>> simB
         waited = f"after {self._max_block_s:g} s (max_block_ms)"
         if isinstance(refusal, _NoSuchPartition):
             return TopicNotCreated(message=f"{refusal.message} {waited}", subject=refusal.subject)

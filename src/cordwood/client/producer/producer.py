@@ -159,14 +159,9 @@ class Producer:
     ) -> Delivery:
         """Queues the record once there is room, and returns an awaitable for its `RecordMetadata`.
 
-        <<<<<<< HEAD
-                `headers` are a dict or pairs, of a str and of bytes or None. Raises `TimedOut` if the topic is not known within
-                `max_block_ms` (`TopicNotCreated` if it does not exist), `BufferExhausted` if there is no room.
-        =======
-                `headers` are a dict or pairs, of a str and of bytes or None. Raises `TimedOut` when the topic is not known
-                within `max_block_ms` (`TopicNotCreated` if there is none, or no such partition), `BufferExhausted` when there
-                is no room.
-        >>>>>>> simB
+        `headers` are a dict or pairs, of a str and of bytes or None. Raises `TimedOut` if the topic is not known within
+        `max_block_ms` (`TopicNotCreated` if it does not exist, or has no such partition), `BufferExhausted` if there is
+        no room.
         """
         try:
             outcome = self.try_send(topic, value, key, partition, timestamp_ms, headers)

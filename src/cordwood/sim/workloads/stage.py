@@ -18,12 +18,8 @@ from cordwood.sim.clients.client import Run
 from cordwood.sim.cluster import Layout
 from cordwood.sim.cluster_faults import ClusterFaults
 from cordwood.sim.faults import Faults
-<<<<<<< HEAD
-from cordwood.sim.histories.history import Promise
-=======
 from cordwood.sim.histories.history import Promise
 from cordwood.sim.joining_faults import JoiningFaults
->>>>>>> simB
 from cordwood.sim.judgement import crash_and_start, produces, read_everything
 from cordwood.sim.machine import Machine
 from cordwood.sim.partition import Partition, partition_name
