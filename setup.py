@@ -34,7 +34,7 @@ WIRE = (
 SENDING = ("deliveries", "shortcut")
 
 # Values of registered schemas to columns.
-DECODING = ("cursor", "builders", "steps", "avro_steps")
+DECODING = ("cursor", "builders", "steps", "avro_steps", "protobuf_steps", "json_steps")
 
 # -fwrapv: integer overflow on malicious input wraps around as in Java, instead of being undefined.
 COMPILED = [

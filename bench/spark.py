@@ -13,8 +13,8 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench.nodes.brokers import Broker, Cordwood
-from bench.sparks import soak, topics
+from bench.nodes.brokers import Broker, Cordwood, free_ports
+from bench.sparks import soak, topics, typed
 from bench.sparks.connector import VERSION, Connector, NoConnector, connector_folder
 from bench.sparks.contestants import Contestant
 from bench.sparks.rows import JSON, PLAIN, ROWS, Bench, Row
@@ -32,7 +32,8 @@ def main(arguments: list[str] | None = None) -> None:
     rows = [row for row in ROWS if not options.only or row.name in options.only]
     with tempfile.TemporaryDirectory(prefix="cordwood-bench-") as temporary, ExitStack() as stack:
         folder = Path(temporary)
-        broker = Cordwood(folder / "node")
+        registry = f"http://127.0.0.1:{free_ports(1)[0]}"
+        broker = Cordwood(folder / "node", {"cordwood.registry.listeners": registry})
         stack.callback(broker.stop)
         broker.start()
         contestants = _contestants(options, broker, folder)
@@ -41,6 +42,7 @@ def main(arguments: list[str] | None = None) -> None:
         is_quick = options.quick
         bench = Bench(
             broker,
+            registry,
             read_rows=options.rows or (_QUICK_ROWS if is_quick else _ROWS),
             warm_s=10 if is_quick else 20,
             hold_s=10 if is_quick else 30,
@@ -77,6 +79,9 @@ def _fill(bench: Bench, needed: set[str | None]) -> None:
         topics.fill_plain(bootstrap, PLAIN, bench.read_rows, bench.batch_bytes)
     if JSON in needed:
         topics.fill_json(bootstrap, JSON, bench.json_rows, bench.batch_bytes)
+    for each in (typed.FLAT, typed.NESTED):
+        if each.name in needed:
+            typed.fill(bootstrap, bench.registry, each, bench.avro_rows, bench.batch_bytes)
 
 
 def _report(bench: Bench, row: Row, contestants: list[Contestant], rounds: int) -> None:

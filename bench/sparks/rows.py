@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from bench.nodes.brokers import Broker
 from bench.nodes.processes import cpu_s, settle
 from bench.nodes.table import Measure
-from bench.sparks import topics
+from bench.sparks import topics, typed
 from bench.sparks.contestants import Contestant, WorkFailed
 from bench.sparks.table import OURS
 
@@ -27,6 +28,7 @@ class Bench:
     """Parameters of the command line, and the broker that both use."""
 
     broker: Broker
+    registry: str
     read_rows: int
     warm_s: float
     hold_s: float
@@ -38,6 +40,10 @@ class Bench:
     @property
     def json_rows(self) -> int:
         return self.read_rows // 2
+
+    @property
+    def avro_rows(self) -> int:
+        return self.read_rows // 4
 
     @property
     def write_rows(self) -> int:
@@ -89,6 +95,19 @@ def stream_read_in_batches(bench: Bench, contestant: Contestant) -> tuple[float,
 
 def json_read(bench: Bench, contestant: Contestant) -> tuple[float, ...]:
     return _rate(bench, contestant, bench.json_rows, "json", topic=JSON)
+
+
+def avro_flat(bench: Bench, contestant: Contestant) -> tuple[float, ...]:
+    return _avro(bench, contestant, typed.FLAT)
+
+
+def avro_nested(bench: Bench, contestant: Contestant) -> tuple[float, ...]:
+    return _avro(bench, contestant, typed.NESTED)
+
+
+def _avro(bench: Bench, contestant: Contestant, topic: typed.TypedTopic) -> tuple[float, ...]:
+    schema = json.dumps(topic.schema)
+    return _rate(bench, contestant, bench.avro_rows, "avro", topic=topic.name, registry=bench.registry, schema=schema)
 
 
 def batch_write(bench: Bench, contestant: Contestant) -> tuple[float, ...]:
@@ -192,6 +211,8 @@ ROWS = (
     Row("stream-read", "AvailableNow in one batch", _rates(2), stream_read, PLAIN),
     Row("stream-batches", "AvailableNow in 20 batches", _rates(2), stream_read_in_batches, PLAIN),
     Row("json", "JSON values, summed up", _rates(2), json_read, JSON),
+    Row("avro-flat", "Avro values of 10 fields, as structs", _rates(2), avro_flat, typed.FLAT.name),
+    Row("avro-nested", "Avro values, nested, as structs", _rates(1.5), avro_nested, typed.NESTED.name),
     Row("write", "batch write of cached rows", _rates(1.5), batch_write),
     Row("stream-write", "streaming write in 5 batches", _rates(1), stream_write),
     Row(

@@ -29,15 +29,16 @@ def create(bootstrap: str, topic: str, partitions: int = PARTITIONS) -> str:
 
 def fill_plain(bootstrap: str, topic: str, rows: int, batch_bytes: int) -> None:
     """Keys of 16 bytes, values of 100, each another."""
-    _fill(bootstrap, topic, rows, batch_bytes, lambda ids: pc.utf8_lpad(ids.cast(pa.string()), 100, "0"))
+    fill(bootstrap, topic, rows, batch_bytes, lambda ids: pc.utf8_lpad(ids.cast(pa.string()), 100, "0"))
 
 
 def fill_json(bootstrap: str, topic: str, rows: int, batch_bytes: int) -> None:
     """Objects as `session.JSON_SCHEMA` has them."""
-    _fill(bootstrap, topic, rows, batch_bytes, _json_values)
+    fill(bootstrap, topic, rows, batch_bytes, _json_values)
 
 
-def _fill(bootstrap: str, topic: str, rows: int, batch_bytes: int, values_of: Callable[[pa.Array], pa.Array]) -> None:
+def fill(bootstrap: str, topic: str, rows: int, batch_bytes: int, values_of: Callable[[pa.Array], pa.Array]) -> None:
+    """`values_of` has a value for each number of a record."""
     create(bootstrap, topic)
     with Producer(
         bootstrap_servers=bootstrap, batch_size=batch_bytes, max_request_size=4 * batch_bytes, linger_ms=50

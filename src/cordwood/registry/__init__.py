@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .client import RegisteredSchema, RegistryClient, RegistryRefused
-    from .serializers.avro_arrow import arrow_type, avro_to_arrow
+    from .columns.avro_values import arrow_type, avro_to_arrow
     from .serializers.serializer import Deserializer, Serializer
     from .serializers.strategies import (
         record_strategy,
@@ -29,8 +29,8 @@ _MODULES = {
     "RegistryRefused": "client",
     "Deserializer": "serializers.serializer",
     "Serializer": "serializers.serializer",
-    "arrow_type": "serializers.avro_arrow",
-    "avro_to_arrow": "serializers.avro_arrow",
+    "arrow_type": "columns.avro_values",
+    "avro_to_arrow": "columns.avro_values",
     "record_strategy": "serializers.strategies",
     "record_subject": "serializers.strategies",
     "topic_record_strategy": "serializers.strategies",

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from cordwood.spark.closed_pipes import silence_closed_pipes
-from cordwood.spark.errors import SparkError, told_plainly
+from cordwood.spark.errors import BadOption, SparkError, told_plainly
 
 if TYPE_CHECKING:
     from cordwood.spark.source.options import SourceOptions
@@ -48,9 +48,12 @@ class CordwoodDataSource(DataSource):
             return ()
         if self._pins is not None:
             return self._pins
-        from cordwood.spark.source.pinned_schemas import pin, pins_in_checkpoint
+        try:
+            from cordwood.spark.source.pinned_schemas import pin, pins_in_checkpoint
 
-        pins = pin(options.registry, options.topics)
+            pins = pin(options.registry, options.topics)
+        except ImportError as error:
+            raise BadOption(f"the option registry needs {error.name}: pip install 'cordwood[registry]'") from None
         checkpoint = options.registry.checkpoint
         return pins if checkpoint is None else pins_in_checkpoint(checkpoint, pins)
 

@@ -117,7 +117,6 @@ cdef class DurationStep(Step):
 
 
 cdef class RecordStep(Step):
-    cdef bint has_column
     cdef StructColumn column
     cdef list steps
     cdef list names
@@ -145,7 +144,6 @@ cdef class OptionalStep(Step):
 
 
 cdef class ListStep(Step):
-    cdef bint has_column
     cdef ListColumn column
     cdef Step item
 

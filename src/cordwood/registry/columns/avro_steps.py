@@ -207,7 +207,6 @@ class RecordStep(Step):
     reader passes over."""
 
     def __init__(self, column: StructColumn | None, steps: list[Step], names: list[str]) -> None:
-        self.has_column = column is not None
         self.column = column
         self.steps = steps
         self.names = names
@@ -218,8 +217,7 @@ class RecordStep(Step):
             self.at = index
             step = self.steps[index]
             step.run(cursor)
-        if self.has_column:
-            assert self.column is not None
+        if self.column is not None:
             self.column.close()
 
     def place(self) -> str:
@@ -273,7 +271,6 @@ class ListStep(Step):
     """Arrays, and maps: their items are records of a key and a value. `column` is None for what is passed over."""
 
     def __init__(self, column: ListColumn | None, item: Step | None) -> None:
-        self.has_column = column is not None
         self.column = column
         self.item = item
 
@@ -299,8 +296,7 @@ class ListStep(Step):
                 count -= 1
             count = cursor.zigzag()
         cursor.leave()
-        if self.has_column:
-            assert self.column is not None
+        if self.column is not None:
             self.column.close()
 
     def place(self) -> str:

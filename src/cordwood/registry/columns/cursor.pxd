@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 cdef uint64_t _LONG_MASK
 cdef int _LAST_SHIFT
+cdef int _MOST_NESTED
 cdef uint64_t _HIGH_BITS
 
 

@@ -19,6 +19,8 @@ if cython.compiled:
 
 _LONG_MASK = 0xFFFF_FFFF_FFFF_FFFF
 _LAST_SHIFT = 63
+_MOST_NESTED = 200
+"""Within a value of a schema that goes on without end: the stack has an end."""
 _HIGH_BITS = 0x8080_8080_8080_8080
 
 
@@ -141,8 +143,8 @@ class Cursor:
     def enter(self) -> None:
         """A value within a value, of a schema that may go on like that without end."""
         self.depth += 1
-        if self.depth > 500:
-            raise Malformed("values are nested more than 500 levels deep")
+        if self.depth > _MOST_NESTED:
+            raise Malformed(f"values are nested more than {_MOST_NESTED} levels deep")
 
     def leave(self) -> None:
         self.depth -= 1

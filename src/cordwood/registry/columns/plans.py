@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from cordwood.registry.schemas.avro.schema import AvroSchema
 from cordwood.registry.schemas.schema import Schema
 
-from .arrays import new_column
-from .avro_resolution import avro_steps
-from .avro_types import ColumnType, Untypable, avro_column
+from .avro_types import ColumnType
 from .builders import Column
-from .steps import Step
+from .steps import FailStep, Step
 
 
 class Plan(ABC):
@@ -28,24 +25,6 @@ class Plan(ABC):
         """For payloads whose header has that, after the guid."""
 
 
-class AvroPlan(Plan):
-    def __init__(self, reader: AvroSchema) -> None:
-        """Raises `Untypable`."""
-        self.type = avro_column(reader.root)._replace(nullable=True)
-        self.column = new_column(self.type.type, nullable=True)
-        self._reader = reader
-
-    def steps(self, writer: Schema) -> Step:
-        assert isinstance(writer, AvroSchema)
-        return avro_steps(writer.root, self._reader.root, self.column)
-
-    def bare_steps(self, writer: Schema, header: bytes) -> Step:
-        return self.steps(writer)
-
-
-def plan_for(reader: Schema, message: str | None = None) -> Plan:
-    """`message` is the full name of a Protobuf message; None: the first. Raises `Untypable`."""
-    match reader:
-        case AvroSchema():
-            return AvroPlan(reader)
-    raise Untypable(f"{reader.type} has no columns")
+def other_type(writer: Schema, wanted: str) -> Step:
+    """For a writer whose schema is of another type than the reader's."""
+    return FailStep(f"its schema is {writer.type}, and the reader's is {wanted}")

@@ -17,6 +17,9 @@ from cordwood.spark.options import Options
 Offsets = Mapping[TopicPartition, int]
 OffsetsJson = dict[str, dict[str, int]]
 
+SCHEMAS = "registry schemas"
+"""Beside topics in a checkpoint, where values are typed by the schema registry: no topic can have this name."""
+
 
 class Edge(Enum):
     """The start or end of a read; the value is the prefix of its option names."""

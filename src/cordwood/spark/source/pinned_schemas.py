@@ -10,23 +10,22 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 from cordwood.registry.client import RegisteredSchema, RegistryClient, RegistryRefused
 from cordwood.registry.columns.avro_types import Untypable
 from cordwood.registry.columns.decoder import ColumnDecoder, UnknownSchema
-from cordwood.registry.columns.plans import Plan, plan_for
+from cordwood.registry.columns.planning import plan_for
+from cordwood.registry.columns.plans import Plan
 from cordwood.registry.schemas.parsing import parse_schema
 from cordwood.registry.schemas.schema import InvalidSchema, Schema
 from cordwood.registry.serializers.strategies import record_subject, topic_record_subject, topic_subject
 from cordwood.runtime.blocking_http import Unreachable
 from cordwood.runtime.tls import ClientTls, KeyPair, TlsError
 from cordwood.spark.errors import BadOption, CannotRead
+from cordwood.spark.source.offsets import SCHEMAS
 from cordwood.spark.source.registry_options import PartOptions, RegistryConnection, RegistryOptions
 from cordwood.spark.source.topics import TopicChoice
-
-SCHEMAS: Final = "registry schemas"
-"""Beside topics in a checkpoint's offsets: no topic can have this name."""
 
 _NO_SUCH = (40401, 40402, 40403)
 
@@ -41,6 +40,9 @@ class PinnedSchema:
     given: tuple[str, str] | None = None
     """Of a schema that an option gives: its type and its text. It is not in the registry, and not in checkpoints."""
     message: str | None = None
+
+    def reads_as(self, other: PinnedSchema) -> bool:
+        return (self.id, self.given, self.message) == (other.id, other.given, other.message)
 
     def __str__(self) -> str:
         if self.given is not None:

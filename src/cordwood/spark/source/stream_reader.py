@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from cordwood.client.cluster import TopicPartition
 from cordwood.spark.errors import BadOption, CannotRead, SparkError, told_plainly
 from cordwood.spark.source.link import link_to
-from cordwood.spark.source.offsets import Offsets, OffsetsJson, offsets_from_json, offsets_to_json
+from cordwood.spark.source.offsets import SCHEMAS, Offsets, OffsetsJson, offsets_from_json, offsets_to_json
 from cordwood.spark.source.options import SourceOptions
 from cordwood.spark.source.ranges import ReadTask
 from cordwood.spark.source.stream_progress import StreamProgress
@@ -122,19 +122,21 @@ class _StreamReader(DataSourceStreamReader):
 
     def _heard(self, told: Mapping[str, Any]) -> dict[TopicPartition, int]:
         """Raises `CannotRead` if they are of a query that reads by other schemas."""
-        if self._options.registry is None:
-            return offsets_from_json(told)
-        from cordwood.spark.source.pinned_schemas import SCHEMAS, pins_from_json
+        if self._pins:
+            self._check_pins(told)
+        return offsets_from_json({name: partitions for name, partitions in told.items() if name != SCHEMAS})
 
-        now = {pin.part: pin for pin in self._pins}
+    def _check_pins(self, told: Mapping[str, Any]) -> None:
+        from cordwood.spark.source.pinned_schemas import pins_from_json
+
+        now = {pin.part: pin for pin in self._pins if pin.given is None}
         for before in pins_from_json(told):
-            if before.part in now and now[before.part] != before and now[before.part].given is None:
+            if before.part in now and not now[before.part].reads_as(before):
                 raise CannotRead(
                     f"the query's checkpoint was begun with {before}, and its table has {now[before.part]}; set the "
                     "source's option checkpointLocation to the checkpoint of the query, and it goes on with the schema "
                     "that it has"
                 )
-        return offsets_from_json({name: partitions for name, partitions in told.items() if name != SCHEMAS})
 
     def stop(self) -> None:
         if self._made is not None:
