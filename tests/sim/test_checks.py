@@ -1,7 +1,20 @@
 """The checks of a node's logs: each finds what it is for in a history made by hand."""
 
+from cordwood.metadata.image import PartitionRegistration
 from cordwood.sim.checks import violations
-from cordwood.sim.histories.history import Deletion, FinalLog, History, Listed, Outcome, Promise, Read, Seen, Send
+from cordwood.sim.histories.history import (
+    Deletion,
+    FinalLog,
+    History,
+    Listed,
+    Outcome,
+    Promise,
+    Read,
+    Seen,
+    Send,
+    SequenceGap,
+)
+from cordwood.sim.histories.replicas import StateCommitted
 from cordwood.wire.errors import ErrorCode
 
 PARTITION = ("topic", 0)
@@ -18,6 +31,14 @@ class Story:
         self._now_s += 1
         return self._now_s, self._now_s + 0.5
 
+    def lead(self, leader: int) -> None:
+        """The controllers commit that this broker leads from now on."""
+        begun_s, _ = self._pass()
+        replicas = (1, 2, 3)
+        epoch = len(self.history.replicas.states)
+        state = PartitionRegistration(replicas, replicas, leader, leader_epoch=epoch, partition_epoch=epoch)
+        self.history.replicas.states.append(StateCommitted(begun_s, PARTITION, None, state))
+
     def send(self, value: str, offset: int = -1, *, incarnation: int = 1, key: str | None = None) -> Send:
         begun_s, ended_s = self._pass()
         number = len(self.history.sends)
@@ -28,6 +49,10 @@ class Story:
             send.ended_s, send.incarnation = ended_s, incarnation
         self.history.sends.append(send)
         return send
+
+    def refuse_sequence(self, send: Send, *, incarnation: int = 1, node_id: int = -1) -> None:
+        error = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        self.history.sequence_gaps.append(SequenceGap(send, error, incarnation, *self._pass(), node_id))
 
     def read(
         self,
@@ -193,7 +218,7 @@ def test_a_sequence_that_is_refused_without_an_excuse_is_found() -> None:
         story = Story()
         send = story.send("a")
         send.producer_id, send.sequence = 7, 0
-        story.history.sequence_gaps.append((send, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, incarnation))
+        story.refuse_sequence(send, incarnation=incarnation)
         story.end(final)
         return story
 
@@ -209,7 +234,7 @@ def test_a_first_sequence_may_be_refused_once_one_behind_it_was_appended_in_its_
         sends = [story.send(value) for value in "abc"]
         for sequence, send in enumerate(sends):
             send.producer_id, send.sequence = 7, sequence
-        story.history.sequence_gaps.append((sends[refused], ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 1))
+        story.refuse_sequence(sends[refused])
         story.end(final)
         return story
 
@@ -217,6 +242,29 @@ def test_a_first_sequence_may_be_refused_once_one_behind_it_was_appended_in_its_
     assert story_of("bc", refused=0).found() == set()
     assert story_of("", refused=0).found() == invariant
     assert story_of("c", refused=1).found() == invariant
+
+
+def test_a_deposed_leader_may_refuse_a_sequence_when_it_has_missed_those_before() -> None:
+    def story_of(*leaders: int, answering: int, acknowledged_by: int) -> Story:
+        """Each of the leaders in turn; `acknowledged_by` acknowledges the batch before the refused one."""
+        story = Story()
+        for leader in leaders:
+            story.lead(leader)
+            if leader == acknowledged_by:
+                send = story.send("a", 0)
+                send.producer_id, send.sequence = 7, 0
+        send = story.send("b")
+        send.producer_id, send.sequence = 7, 1
+        story.refuse_sequence(send, node_id=answering)
+        story.end("a")
+        return story
+
+    invariant = {"what was acknowledged is remembered of a producer"}
+    assert story_of(1, 2, answering=1, acknowledged_by=2).found() == set()
+    # It leads, it leads again, or it has acknowledged the batch before by itself.
+    assert story_of(1, 2, answering=2, acknowledged_by=1).found() == invariant
+    assert story_of(1, 2, 1, answering=1, acknowledged_by=2).found() == invariant
+    assert story_of(1, 2, answering=1, acknowledged_by=1).found() == invariant
 
 
 def test_a_refused_but_appended_batch_is_found() -> None:

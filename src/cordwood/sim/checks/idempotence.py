@@ -1,15 +1,17 @@
 """Each batch is in the log once at the most, whole; those of an idempotent producer in the order of their sequences.
 
 Where nothing may be lost, a broker must not say of a batch that it does not follow, if all before it is acknowledged.
-There are two excuses. It was appended, and the broker was started again since: what a start knows of a producer is its
-last batch before the last snapshot, as in Kafka's files, and those after it; an earlier one sent again is refused. Or
-it is the producer's first, was refused while too few replicas were in sync, and those sent behind it were not: the
-first batch of a producer that a broker knows nothing of may have any sequence, as in Kafka.
+There are three excuses. It was appended, and the broker was started again since: what a start knows of a producer is
+its last batch before the last snapshot, as in Kafka's files, and those after it; an earlier one sent again is refused.
+Or it is the producer's first, was refused while too few replicas were in sync, and those sent behind it were not: the
+first batch of a producer that a broker knows nothing of may have any sequence, as in Kafka. Or the broker does not lead
+any more and has not heard of that, and the batches before are with its successor: as in Kafka, it compares sequences
+before it finds out that nobody replicates from it.
 """
 
 from collections.abc import Iterator
 
-from cordwood.sim.histories.history import FinalLog, History, Partition, Promise, Read, Send
+from cordwood.sim.histories.history import FinalLog, History, Outcome, Partition, Promise, Read, Send, SequenceGap
 
 from .violation import Violation
 
@@ -20,11 +22,12 @@ def idempotent_sends_are_appended_once_and_in_order(history: History) -> Iterato
         yield from _streams_in_order(history, partition, log)
     yield from _read_once(history)
     if history.promise is not Promise.PREFIX:
-        for send, error, incarnation in history.sequence_gaps:
-            if history.is_loose(send.partition) or _was_overtaken(history, send):
+        for gap in history.sequence_gaps:
+            send = gap.send
+            if history.is_loose(send.partition) or _was_overtaken(history, send) or _was_deposed(history, gap):
                 continue
-            if incarnation == send.first_incarnation or not _may_be_appended(history, send):
-                yield Violation("what was acknowledged is remembered of a producer", f"error {error}: {send}")
+            if gap.incarnation == send.first_incarnation or not _may_be_appended(history, send):
+                yield Violation("what was acknowledged is remembered of a producer", f"error {gap.error}: {send}")
 
 
 def _may_be_appended(history: History, send: Send) -> bool:
@@ -45,6 +48,25 @@ def _was_overtaken(history: History, send: Send) -> bool:
         other.values[0] in there
         for other in history.sends
         if (other.partition, other.producer_id, other.producer_epoch) == producer
+    )
+
+
+def _was_deposed(history: History, gap: SequenceGap) -> bool:
+    """Returns whether the broker had a successor by then, and the producer an acknowledgement since."""
+    deposed_s = float("inf")
+    for change in history.replicas.states:
+        if change.partition != gap.send.partition or change.at_s > gap.ended_s:
+            continue
+        if change.state.leader != gap.node_id:
+            deposed_s = min(deposed_s, change.at_s)
+        elif change.at_s <= gap.begun_s:
+            deposed_s = float("inf")
+    producer = (gap.send.partition, gap.send.producer_id, gap.send.producer_epoch)
+    return any(
+        deposed_s < send.ended_s <= gap.begun_s
+        for send in history.sends
+        if send.outcome is Outcome.ACKNOWLEDGED
+        and (send.partition, send.producer_id, send.producer_epoch) == producer
     )
 
 

@@ -5,7 +5,7 @@ from collections import deque
 
 from cordwood.net.peers.channel import Channel
 from cordwood.runtime.network import NetworkError
-from cordwood.sim.histories.history import Outcome, Partition, Send
+from cordwood.sim.histories.history import Outcome, Partition, Send, SequenceGap
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest
 from cordwood.wire.messages.produce import (
@@ -99,7 +99,8 @@ class IdempotentProducer(Client):
         self._producer_id = -1
         self._next_sequence = 0
         self._unanswered: deque[tuple[Send, bytearray]] = deque()
-        self._in_flight: deque[asyncio.Task[ProduceResponse]] = deque()
+        # Each with the time at which it was sent.
+        self._in_flight: deque[tuple[float, asyncio.Task[ProduceResponse]]] = deque()
 
     async def work(self) -> None:
         try:
@@ -146,16 +147,21 @@ class IdempotentProducer(Client):
     def _transmit(self, channel: Channel, batch: bytearray) -> None:
         request = produce_request(self.run, {self._partition: bytearray(batch)}, self._acks)
         version = self.source.randint(_ZSTD_SINCE, ProduceRequest.stable_versions.high)
-        self._in_flight.append(asyncio.ensure_future(channel.request(request, version, _REQUEST_TIMEOUT_S)))
+        answer = asyncio.ensure_future(channel.request(request, version, _REQUEST_TIMEOUT_S))
+        self._in_flight.append((self.run.now_s, answer))
 
     async def _take_answer(self) -> None:
-        response = await self._in_flight[0]
+        sent_s, coming = self._in_flight[0]
+        response = await coming
         self._in_flight.popleft()
         send, _ = self._unanswered[0]
         ((_, answer),) = answers_of(self.run, response)
         if answer.error_code in _SEQUENCE_ERRORS:
             # Nothing before it is unanswered, so it should follow.
-            self.run.history.sequence_gaps.append((send, answer.error_code, self.incarnation))
+            run = self.run
+            node_id = -1 if run.cluster is None else run.node_of(self.incarnation)
+            gap = SequenceGap(send, answer.error_code, self.incarnation, sent_s, run.now_s, node_id)
+            run.history.sequence_gaps.append(gap)
             self._unanswered.clear()
             self._producer_id = -1
             raise NetworkError("begins anew")
@@ -166,7 +172,7 @@ class IdempotentProducer(Client):
 
     async def _forget_in_flight(self) -> None:
         self.disconnect()
-        await asyncio.gather(*self._in_flight, return_exceptions=True)
+        await asyncio.gather(*(coming for _, coming in self._in_flight), return_exceptions=True)
         self._in_flight.clear()
 
 

@@ -82,6 +82,20 @@ class Send:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class SequenceGap:
+    """A broker's answer that a batch does not follow, though all before it are acknowledged."""
+
+    send: Send
+    error: int
+    incarnation: int
+    # Of the request that it answers.
+    begun_s: float
+    ended_s: float
+    # Of the broker, in a cluster.
+    node_id: int = -1
+
+
 class Marker(Enum):
     """The end of a producer's transaction in a partition."""
 
@@ -222,8 +236,7 @@ class History:
         self.broken: list[str] = []
         # Of time-based look-ups in the final log: (partition, timestamp, offset, its timestamp).
         self.looked_up: list[tuple[Partition, int, int, int]] = []
-        # What a broker said does not follow, though nothing before it was unanswered: the error, and which one said it.
-        self.sequence_gaps: list[tuple[Send, int, int]] = []
+        self.sequence_gaps: list[SequenceGap] = []
         # Topics whose records go when a later one has their key.
         self.compacted: set[str] = set()
         # How old records have to be before they may go; infinite if they never do.
