@@ -25,7 +25,7 @@ from cordwood.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from cordwood.wire.messages.metadata import MetadataRequest
+from cordwood.wire.messages.metadata import MetadataRequest, MetadataResponse
 from tests.client.scripted_broker import IMPATIENT, Cut, client_of, scripted_brokers
 
 P0 = TopicPartition("t", 0)
@@ -86,6 +86,19 @@ def test_each_address_that_fails_is_named_with_the_reason() -> None:
         assert str(caught.value) == (
             "cannot connect to 127.0.0.1:1: Connection refused; cannot connect to 127.0.0.1:2: Connection refused"
         )
+
+    run(main())
+
+
+def test_a_broker_that_hangs_up_until_the_timeout_cannot_be_reached() -> None:
+    def hang_up(request: MetadataRequest, version: int) -> MetadataResponse:
+        raise Cut
+
+    async def main() -> None:
+        async with scripted_brokers() as [broker]:
+            broker.answers[MetadataRequest.api_key] = hang_up
+            with pytest.raises(CannotReachCluster, match=str(broker.address.port)):
+                await client_of(broker.address)
 
     run(main())
 

@@ -78,12 +78,11 @@ class Client:
         try:
             async with asyncio.timeout(limit_s):
                 await client.retrying(attempt)
-        except TimeoutError as error:
+        except (TimeoutError, GaveUp) as error:
             await client.close()
-            failures = {
-                address: client._failures.get(address) or NetworkFailed(f"no answer within {limit_s:g} s")
-                for address in bootstrap
-            }
+            # Of a broker that was reached and then lost again and again, the last error says more.
+            last = error.last if isinstance(error, GaveUp) else NetworkFailed(f"no answer within {limit_s:g} s")
+            failures = {address: client._failures.get(address) or last for address in bootstrap}
             raise CannotReachCluster(failures) from error
         except BaseException:
             await client.close()
