@@ -65,8 +65,7 @@ def _was_deposed(history: History, gap: SequenceGap) -> bool:
     return any(
         deposed_s < send.ended_s <= gap.begun_s
         for send in history.sends
-        if send.outcome is Outcome.ACKNOWLEDGED
-        and (send.partition, send.producer_id, send.producer_epoch) == producer
+        if send.outcome is Outcome.ACKNOWLEDGED and (send.partition, send.producer_id, send.producer_epoch) == producer
     )
 
 
