@@ -16,9 +16,12 @@ from chaos.checks import (
     check_transformed,
     check_writes,
 )
-from chaos.gaps import GapMeter
+from chaos.comparison import comparison
+from chaos.gaps import Gap, GapMeter
 from chaos.readers import Positions, Sightings
 from chaos.replicas import check_replicas, replicas_of
+from chaos.report import Outcome
+from chaos.results import CORDWOOD, KAFKA, Result, ResultsFile, read_results
 from cordwood.wire.records import encode_batch
 
 GOOD: Log = [(0, "0"), (1, "1"), (2, "2")]
@@ -124,3 +127,43 @@ def test_a_partition_that_nothing_came_from_has_a_gap_as_long_as_the_measurement
     meter.acknowledge(0)
     gap = meter.end()
     assert 0 < gap.overall <= gap.worst_partition
+
+
+def outcome(fault: str, gap_s: float) -> Outcome:
+    gap = Gap(gap_s, gap_s + 1)
+    return Outcome(fault, "node 2", {"librdkafka": gap, "librdkafka transactions": gap}, 4.0)
+
+
+def test_kept_results_come_back_as_they_were_with_runs_that_were_cut_short(tmp_path: Path) -> None:
+    path = tmp_path / "kept" / "results.jsonl"
+    first, second = (ResultsFile(path, run, CORDWOOD) for run in ("first", "second"))
+    first.add(outcome("node killed", 0.5))
+    second.add(outcome("link cut", 1.5))
+    first.add(outcome("node paused", 9.0))
+    first.judge([Violation(Kind.ORDER, "2 before 1")])
+    assert read_results([path]) == [
+        Result(
+            CORDWOOD,
+            [outcome("node killed", 0.5), outcome("node paused", 9.0)],
+            [str(Violation(Kind.ORDER, "2 before 1"))],
+        ),
+        Result(CORDWOOD, [outcome("link cut", 1.5)]),
+    ]
+
+
+def test_a_comparison_has_a_row_for_each_fault_and_counts_only_judged_runs() -> None:
+    killed = [outcome("node killed", gap_s) for gap_s in (0.5, 0.3, 2.0)]
+    table = comparison(
+        [
+            Result(CORDWOOD, killed, []),
+            Result(CORDWOOD, [outcome("link cut", 1.5)]),
+            Result(KAFKA, [outcome("node killed", 9.0)], []),
+        ]
+    ).splitlines()
+    assert table[2:] == [
+        "| node killed | 3 | 0.5 (2.0) | 1.5 (3.0) | 0.5 (2.0) | 4.0 (4.0) | 1 | 9.0 | 10.0 | 9.0 | 4.0 |",
+        "| link cut | 1 | 1.5 | 2.5 | 1.5 | 4.0 |  |  |  |  |  |",
+        "",
+        "Cordwood: 3 faults in 1 judged runs, 0 violations; 1 faults in runs that were cut short.",
+        "Apache Kafka: 1 faults in 1 judged runs, 0 violations.",
+    ]

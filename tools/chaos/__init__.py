@@ -2,6 +2,7 @@
 
     PYTHONPATH=tools python -m chaos --seed 7 --minutes 10
     PYTHONPATH=tools python -m chaos --seed 7 --minutes 10 --kafka DIR
+    PYTHONPATH=tools python -m chaos.comparison FILE    # results of runs with --results FILE
 
 confinement.py  namespaces of its own for the whole run, which take everything with them when it ends
 network.py      how nodes reach each other, and how links are cut and slowed down
@@ -14,4 +15,5 @@ gaps.py         the longest time without an acknowledgement, overall and of a pa
 reading.py      everything that is in a topic at the end
 checks.py       what histories have to satisfy; replicas.py  the bytes on the nodes' disks
 run.py          a run from its beginning to its report; report.py  the table of faults
+results.py      results of runs as JSON lines; comparison.py  Cordwood's and Kafka's next to each other
 """

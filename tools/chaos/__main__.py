@@ -22,6 +22,7 @@ from chaos.confinement import confine, is_confined
 from chaos.faults import FAULTS, Fault, Scene
 from chaos.network import Loopback, Namespaces, Network
 from chaos.report import table
+from chaos.results import CORDWOOD, KAFKA, ResultsFile
 from chaos.run import Load, Run, shuffled
 
 _SECONDS_PER_MINUTE = 60
@@ -41,9 +42,11 @@ def main() -> int:
     # SIGTERM ends a run as Ctrl-C does.
     signal.signal(signal.SIGTERM, _interrupt)
     folder = Path(tempfile.mkdtemp(prefix="chaos-", dir=options.data))
-    kind = "Apache Kafka" if options.kafka else "Cordwood"
-    print(f"{kind}, seed {seed}, {options.minutes:g} minutes, in {folder}", flush=True)
-    violations = _run(options, seed, folder)
+    system = KAFKA if options.kafka else CORDWOOD
+    print(f"{system}, seed {seed}, {options.minutes:g} minutes, in {folder}", flush=True)
+    # The folder's name is new.
+    results = ResultsFile(options.results, f"seed {seed}, {folder.name}", system) if options.results else None
+    violations = _run(options, seed, folder, results)
     for violation in violations:
         print(f"VIOLATION {violation}")
     print(f"{len(violations)} violations" + (f"; everything is in {folder}" if violations else ""), flush=True)
@@ -52,7 +55,7 @@ def main() -> int:
     return 1 if violations else 0
 
 
-def _run(options: argparse.Namespace, seed: int, folder: Path) -> list[Violation]:
+def _run(options: argparse.Namespace, seed: int, folder: Path, results: ResultsFile | None) -> list[Violation]:
     random = Random(seed)
     network: Network = Namespaces(NODE_IDS) if is_confined() else Loopback(NODE_IDS)
     cluster = ChaosCluster(folder, network, kafka=options.kafka, small_disks=is_confined())
@@ -68,16 +71,22 @@ def _run(options: argparse.Namespace, seed: int, folder: Path) -> list[Violation
             fault = next(faults)
             print(f"{len(run.outcomes) + 1:4} {fault.name}", end="", flush=True)
             outcome = run.strike(fault)
+            if results is not None:
+                results.add(outcome)
             gaps = "  ".join(
                 f"{name} {gap.overall:.1f}/{gap.worst_partition:.1f}" for name, gap in outcome.gaps.items()
             )
             print(f" ({outcome.detail}): {gaps}  in sync after {outcome.in_sync_s:.1f} s", flush=True)
         run.judge()
         run.violations += _crashes(cluster)
+        if results is not None:
+            results.judge(run.violations)
     except KeyboardInterrupt:
         print("\ninterrupted; histories are not judged")
     except DidNotHappen as error:
         run.violations.append(Violation(Kind.LIVENESS, str(error)))
+        if results is not None:
+            results.judge(run.violations)
     finally:
         load.kill()
         cluster.close()
@@ -131,6 +140,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--kafka", type=Path, help="a directory with Apache Kafka's jars in lib: Kafka's nodes instead")
     parser.add_argument("--loopback", action="store_true", help="no namespaces, even where they are possible")
     parser.add_argument("--data", type=Path, help="where the run's directory is created")
+    parser.add_argument("--results", type=Path, help="append what each fault cost, and the judgement, as JSON lines")
     parser.add_argument("--keep", action="store_true", help="keep that directory")
     return parser.parse_args()
 

@@ -38,15 +38,16 @@ def table(outcomes: Sequence[Outcome]) -> str:
     for fault, found in by_fault.items():
         cells = [fault, str(len(found))]
         for load in loads:
-            cells.append(_seconds([outcome.gaps[load].overall for outcome in found]))
+            cells.append(seconds([outcome.gaps[load].overall for outcome in found]))
             if _TRANSACTIONS not in load:
-                cells.append(_seconds([outcome.gaps[load].worst_partition for outcome in found]))
-        cells.append(_seconds([outcome.in_sync_s for outcome in found]))
+                cells.append(seconds([outcome.gaps[load].worst_partition for outcome in found]))
+        cells.append(seconds([outcome.in_sync_s for outcome in found]))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _seconds(found: Sequence[float]) -> str:
+def seconds(found: Sequence[float]) -> str:
+    """The median, and in parentheses the longest where there are several."""
     middle = f"{statistics.median(found):.1f}"
     longest = f"{max(found):.1f}"
     return middle if len(found) == 1 else f"{middle} ({longest})"
