@@ -95,12 +95,18 @@ class Stage:
         return epoch
 
 
-def on_stage(test: Callable[[Stage], Awaitable[T]], *, again: Callable[[Stage], Awaitable[None]] | None = None) -> None:
-    """`again` gets the stage after a restart."""
+def on_stage(
+    test: Callable[[Stage], Awaitable[T]],
+    *,
+    again: Callable[[Stage], Awaitable[None]] | None = None,
+    prepare: Callable[[SimDisk, int], None] = lambda _disk, _now_ms: None,
+) -> None:
+    """`prepare` gets the formatted disk, `again` the stage after a restart."""
     world = World(1, limit_s=1_000)
     disk = SimDisk(world.random("disk"), root="/data", now_ms=world.clock.now_ms)
     voter = first_voter(1, DIRECTORY, {"CONTROLLER": Endpoint("localhost", 9093)})
     format_directory(disk, VoterSet([voter]), now_ms=world.clock.now_ms())
+    prepare(disk, world.clock.now_ms())
 
     async def main() -> None:
         stage = Stage(world, disk)

@@ -10,9 +10,13 @@ from typing import Any
 import pytest
 
 from cordwood.controller.handlers import HANDLERS
+from cordwood.metadata.bootstrap import read_bootstrap
 from cordwood.metadata.controller.error_response import error_response
 from cordwood.metadata.features import BOOTSTRAP_LEVELS
 from cordwood.metadata.image import BROKER_DEFAULT
+from cordwood.metadata.storage.disk_log import MetadataLogConfig
+from cordwood.metadata.versions import LATEST_LEVEL
+from cordwood.sim.virtual.disk import SimDisk
 from cordwood.wire.codec import encode
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages import alter_configs as legacy
@@ -23,10 +27,12 @@ from cordwood.wire.messages.create_partitions import CreatePartitionsRequest, Cr
 from cordwood.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from cordwood.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from cordwood.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from cordwood.wire.messages.metadata_records.begin_transaction_record import BeginTransactionRecord
 from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest
 from cordwood.wire.messages.update_features import UpdateFeaturesRequest
 from cordwood.wire.schema import Request
-from tests.controller.controllers import Stage, on_stage
+from tests.controller.controllers import DIRECTORY, Stage, on_stage
+from tests.metadata.one_voter import OneVoter
 
 
 def topic(name: str) -> CreatableTopic:
@@ -55,6 +61,19 @@ def test_the_first_controller_writes_the_initial_metadata_once() -> None:
         assert stage.quorum.end_offset == offsets[0] + 1, "a leader change, and nothing else"
 
     on_stage(test, again=again)
+
+
+def test_the_initial_metadata_is_written_again_if_its_transaction_was_not_ended() -> None:
+    def prepare(disk: SimDisk, now_ms: int) -> None:
+        log = OneVoter(disk, MetadataLogConfig(), now_ms, DIRECTORY)
+        log.append([BeginTransactionRecord(), *read_bootstrap(disk)], LATEST_LEVEL, now_ms)
+        log.commit(now_ms)
+
+    async def test(stage: Stage) -> None:
+        assert stage.controller.image.features == BOOTSTRAP_LEVELS
+        assert not stage.loader.in_transaction
+
+    on_stage(test, prepare=prepare)
 
 
 def test_answered_changes_are_in_the_image_and_on_disk() -> None:

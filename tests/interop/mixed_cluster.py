@@ -107,7 +107,8 @@ class MixedNode:
 
 
 class MixedCluster:
-    """`kinds` gives each node's kind by its id, `roles` its roles where they are not both."""
+    """`kinds` gives each node's kind by its id, `roles` its roles where they are not both. `release` is that whose
+    features the cluster begins with."""
 
     def __init__(
         self,
@@ -118,6 +119,7 @@ class MixedCluster:
         *,
         format_with: Kind = Kind.KAFKA,
         is_static: bool = False,
+        release: str | None = None,
     ) -> None:
         self.cluster_id = _identifier()
         self.root = root
@@ -130,8 +132,9 @@ class MixedCluster:
         root.mkdir(parents=True, exist_ok=True)
         (root / "tools.log4j2.properties").write_text(_TOOL_LOG4J.format(directory=root))
         initial = [] if is_static else ["--initial-controllers", ",".join(node.voter for node in self._controllers)]
+        begin_with = [] if release is None else ["--release-version", release]
         for node in self.nodes.values():
-            self._format(node, format_with, initial if node.is_controller else [])
+            self._format(node, format_with, [*begin_with, *(initial if node.is_controller else [])])
 
     def add(self, node_id: int, kind: Kind, roles: str = _BOTH_ROLES, *, format_with: Kind | None = None) -> MixedNode:
         """Another node, formatted to join. Its controller isn't a voter yet."""
@@ -206,14 +209,14 @@ class MixedCluster:
             settings["controller.quorum.bootstrap.servers"] = self.bootstrap_controllers
         return "".join(f"{name}={value}\n" for name, value in settings.items())
 
-    def _format(self, node: MixedNode, format_with: Kind, controllers: list[str]) -> None:
+    def _format(self, node: MixedNode, format_with: Kind, options: list[str]) -> None:
         node.properties.write_text(self._properties(node))
         if format_with is Kind.KAFKA:
             command = [*_java(node.directory), "kafka.tools.StorageTool", "format"]
         else:
             command = [*_cordwood(), "format"]
-        options = ["--cluster-id", self.cluster_id, "--config", str(node.properties), *controllers]
-        done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+        command += ["--cluster-id", self.cluster_id, "--config", str(node.properties), *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
     # Processes

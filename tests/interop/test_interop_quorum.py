@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ _SMALL_SNAPSHOTS = {
     "metadata.max.idle.interval.ms": "500",
 }
 _RETENTION = "retention.ms"
+_KIND = {"K": Kind.KAFKA, "C": Kind.CORDWOOD}
 _BOTH_WAYS = {(Kind.KAFKA, Kind.CORDWOOD), (Kind.CORDWOOD, Kind.KAFKA)}
 # Elections that it may take, where nodes are too slow for their timeouts.
 _ROUNDS = 6
@@ -144,6 +146,26 @@ def test_nodes_start_from_directories_that_cordwood_formatted(start_cluster: Sta
         until(has_topics, cluster, node_id, {"orders"})
     create(cluster, "more", factor=3)
     assert_metadata_logs_equal(cluster)
+
+
+# Metadata transactions came with 3.6-IV1.
+@pytest.mark.parametrize("release", ["3.4", "3.6-IV0", "3.6-IV1", "4.3"])
+def test_a_cluster_of_any_release_begins_with_the_same_records(start_cluster: StartCluster, release: str) -> None:
+    begun = [
+        _first_records(start_cluster(kind, release=release, is_static=True, format_with=_KIND[kind]))
+        for kind in ("K", "C")
+    ]
+    assert begun[0] == begun[1]
+    assert ("BEGIN_TRANSACTION_RECORD" in begun[0]) == (release in ("3.6-IV1", "4.3"))
+
+
+def _first_records(cluster: MixedCluster) -> list[str]:
+    """The kinds of the records that the first controller wrote before any node registered, as Kafka's tool names
+    them."""
+    log = cluster.nodes[1].metadata / f"{0:020}.log"
+    decoded = cluster.kafka("org.apache.kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files", str(log))
+    kinds = re.findall(r'"type":"(\w+)"', decoded)
+    return kinds[: next(index for index, kind in enumerate(kinds) if kind.startswith(("REGISTER", "NO_OP")))]
 
 
 def test_kafkas_shell_reads_cordwoods_log_and_snapshot(start_cluster: StartCluster) -> None:

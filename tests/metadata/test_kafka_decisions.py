@@ -3,13 +3,15 @@
 import random
 from collections.abc import Sequence
 
+import pytest
+
 from cordwood.metadata.bootstrap import activation_records, format_directory, read_bootstrap
 from cordwood.metadata.controller.brokers import broker_heartbeat, register_broker, register_controller
 from cordwood.metadata.controller.configs import incremental_alter_configs
 from cordwood.metadata.controller.decision import ConfigSchema, ControllerDefaults
 from cordwood.metadata.controller.producer_ids import allocate_producer_ids
 from cordwood.metadata.controller.topics import create_partitions, create_topics, delete_topics
-from cordwood.metadata.image import MetadataImage
+from cordwood.metadata.image import METADATA_VERSION, MetadataImage
 from cordwood.metadata.loader import Loader
 from cordwood.metadata.storage.batch import MetadataBatch
 from cordwood.runtime.randomness import SeededRandom
@@ -26,7 +28,10 @@ from cordwood.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from cordwood.wire.messages.metadata_records.begin_transaction_record import BeginTransactionRecord
 from cordwood.wire.messages.metadata_records.config_record import ConfigRecord
+from cordwood.wire.messages.metadata_records.end_transaction_record import EndTransactionRecord
+from cordwood.wire.messages.metadata_records.feature_level_record import FeatureLevelRecord
 from cordwood.wire.messages.metadata_records.no_op_record import NoOpRecord
 from cordwood.wire.messages.metadata_records.partition_record import PartitionRecord
 from cordwood.wire.messages.metadata_records.producer_ids_record import ProducerIdsRecord
@@ -67,6 +72,15 @@ def test_the_first_records_of_a_cluster() -> None:
     format_directory(disk, None, now_ms=0, levels=KAFKA_LEVELS)
     bootstrap = read_bootstrap(disk)
     assert activation_records(bootstrap, min_insync_replicas=1) == expected
+
+
+@pytest.mark.parametrize(("level", "is_transaction"), [(7, False), (12, False), (13, True), (30, True)])
+def test_clusters_of_before_3_6_begin_without_a_transaction(level: int, *, is_transaction: bool) -> None:
+    bootstrap = [FeatureLevelRecord(name=METADATA_VERSION, feature_level=level)]
+    records = activation_records(bootstrap, min_insync_replicas=1)
+    kinds = [type(record) for record in records]
+    inner = [FeatureLevelRecord]
+    assert kinds == ([BeginTransactionRecord, *inner, EndTransactionRecord] if is_transaction else inner)
 
 
 def test_a_controller_registers() -> None:

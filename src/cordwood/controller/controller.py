@@ -204,13 +204,14 @@ class Controller:
 
     def _activation_records(self) -> list[MetadataRecord]:
         """The records that a controller writes before its first decision."""
+        records: list[MetadataRecord] = []
         if self._loader.in_transaction:
             # Its predecessor did not come to the end of it.
-            return [AbortTransactionRecord(reason="the controller that began it is not active any more")]
+            records.append(AbortTransactionRecord(reason="the controller that began it is not active any more"))
         if not self.image.features:
-            # The log is new.
-            return activation_records(self._bootstrap(), self.config.integer("min.insync.replicas"))
-        return []
+            # The log is new, or its first transaction is the one that is aborted.
+            records += activation_records(self._bootstrap(), self.config.integer("min.insync.replicas"))
+        return records
 
     def _committed(self, _batches: Sequence[MetadataBatch]) -> None:
         if self._active is not None:

@@ -26,6 +26,7 @@ from cordwood.wire.schema import MetadataRecord
 
 from .features import BOOTSTRAP_LEVELS, ELR_VERSION, KRAFT_VERSION, SUPPORTED
 from .image import BROKER_DEFAULT, METADATA_VERSION, OffsetAndEpoch
+from .versions import TRANSACTION_LEVEL
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
@@ -83,7 +84,8 @@ def read_bootstrap(disk: Disk) -> list[MetadataRecord]:
 
 
 def activation_records(bootstrap: Sequence[MetadataRecord], min_insync_replicas: int) -> list[MetadataRecord]:
-    """The first records in a log without metadata: one transaction, which sets the features.
+    """The first records in a log without metadata, which set the features: one transaction, if the version of the new
+    cluster knows transactions (KIP-868). They are one batch anyway, which is committed as a whole.
 
     With eligible leader replicas `min.insync.replicas` is the cluster's and not each broker's, so what is configured
     becomes its dynamic default (KIP-966).
@@ -98,6 +100,8 @@ def activation_records(bootstrap: Sequence[MetadataRecord], min_insync_replicas:
                 value=str(min_insync_replicas),
             )
         )
+    if bootstrap_version(bootstrap) < TRANSACTION_LEVEL:
+        return records
     return [BeginTransactionRecord(name="Bootstrap records"), *records, EndTransactionRecord()]
 
 

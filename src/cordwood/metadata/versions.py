@@ -1,7 +1,7 @@
 """In which version each record is written: what the finalized `metadata.version` lets every node read.
 
-Levels are Kafka's: 7 is 3.3, 17 (3.7) brought log directory ids, 23 (4.0) eligible leader replicas, 30 (4.3) cordoned
-log directories.
+Levels are Kafka's: 7 is 3.3, 13 (3.6) brought transactions of metadata, 17 (3.7) log directory ids, 23 (4.0) eligible
+leader replicas, 30 (4.3) cordoned log directories.
 """
 
 from cordwood.wire.messages.metadata_records.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -13,6 +13,7 @@ from cordwood.wire.schema import MetadataRecord
 MINIMUM_LEVEL = 7
 ZK_MIGRATION_LEVEL = 8
 SCRAM_LEVEL = 11
+TRANSACTION_LEVEL = 13
 DELEGATION_TOKEN_LEVEL = 14
 CONTROLLER_REGISTRATION_LEVEL = 15
 DIRECTORY_ASSIGNMENT_LEVEL = 17

@@ -148,7 +148,7 @@ class RaftMachine:
 
     def start(self, now: int) -> list[Effect]:
         replica = self._replica
-        replica.quorum.initialize(self._initial_election, replica.log.last_epoch, now)
+        replica.quorum.initialize(self._initial_election, replica.log.end, now)
         if replica.quorum.is_only_voter:
             self._elect_only_voter(now)
         return self._finish(now)

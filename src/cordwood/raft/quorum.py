@@ -11,6 +11,7 @@ from .control_state import ControlState
 from .effects import Effect, PersistQuorumState
 from .election_state import ElectionState
 from .identity import Endpoint, Endpoints, Node, ReplicaKey
+from .log import OffsetAndEpoch
 from .states import Candidate, Follower, Leader, Prospective, Resigned, State, Unattached
 from .states.replica_progress import ReplicaProgress
 from .states.votes import Votes
@@ -39,11 +40,15 @@ class Quorum:
         self._committed = 0
         self.state: State = Unattached(0, None, None, None, None)
 
-    def initialize(self, election: ElectionState, log_epoch: int, now: int) -> None:
+    def initialize(self, election: ElectionState, log_end: OffsetAndEpoch, now: int) -> None:
         """Goes on as the replica was when it stopped; a leader as Resigned."""
         voters = self._control.voters
-        if election.epoch < log_epoch:
-            self._become_durably(Unattached(log_epoch, None, None, None, self._election_deadline(now)))
+        if election.epoch < log_end.epoch:
+            self._become_durably(Unattached(log_end.epoch, None, None, None, self._election_deadline(now)))
+        elif self.is_eligible and election == ElectionState() and log_end.offset == 0:
+            # There is no leader to hear from: the cluster is new. If it is only this replica that is new, the others
+            # have longer logs and deny the pre-vote.
+            self._become_durably(Unattached(0, None, None, None, self._soon(now)))
         elif election.leader_id == self.local.key.id:
             self._become_durably(self._resigned(election.epoch, [], now))
         elif election.voted_for(self.local.key) and election.leader_id is None and self.is_eligible:
@@ -172,8 +177,15 @@ class Quorum:
         have noticed at different times that the leader is gone, or have voted for themselves in the same epoch."""
         state = self.state
         if isinstance(state, Prospective | Candidate) and state.votes.is_hopeless:
-            backoff_ms = LEADER_LOSS_JITTER_MS // 2 + self._random.below(LEADER_LOSS_JITTER_MS)
-            state.election_deadline_ms = min(state.election_deadline_ms, now + backoff_ms)
+            state.election_deadline_ms = min(state.election_deadline_ms, self._soon(now))
+
+    def let_go_ahead(self, now: int) -> None:
+        """Another voter has this one's pre-vote: two candidates at once would split the votes."""
+        state, until = self.state, now + LEADER_LOSS_JITTER_MS
+        if isinstance(state, Follower):
+            state.fetch_deadline_ms = max(state.fetch_deadline_ms, until)
+        elif isinstance(state, Unattached) and state.election_deadline_ms is not None:
+            state.election_deadline_ms = max(state.election_deadline_ms, until)
 
     def become_prospective(self, now: int) -> None:
         """The election or fetch timeout expired. Nothing that the file says changes."""
@@ -265,6 +277,10 @@ class Quorum:
 
     def _election_deadline(self, now: int) -> int | None:
         return self._random_election_deadline(now) if self.is_eligible else None
+
+    def _soon(self, now: int) -> int:
+        """A deadline for an election that need not wait, at random, so that one voter is ahead of the others."""
+        return now + LEADER_LOSS_JITTER_MS // 2 + self._random.below(LEADER_LOSS_JITTER_MS)
 
     def _random_election_deadline(self, now: int) -> int:
         timeout_ms = self._config.election_timeout_ms

@@ -10,9 +10,8 @@ import logging
 from cordwood.raft.events import RequestReceived
 from cordwood.raft.identity import Node, ReplicaKey
 from cordwood.raft.log import OffsetAndEpoch
-from cordwood.raft.quorum import LEADER_LOSS_JITTER_MS
 from cordwood.raft.replica import Replica
-from cordwood.raft.states import Candidate, Follower, Prospective, Unattached
+from cordwood.raft.states import Candidate, Prospective, Unattached
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.vote import (
     NodeEndpoint,
@@ -85,9 +84,8 @@ def _decide(replica: Replica, voter_id: int, asked: RequestPartitionData, now: i
     candidate = ReplicaKey(asked.replica_id, asked.replica_directory_id)
     state = quorum.state
     granted = state.can_grant_vote(candidate, up_to_date=not end.is_behind(replica.log.end), pre_vote=asked.pre_vote)
-    if granted and asked.pre_vote and isinstance(state, Follower):
-        # The other one is ahead: two candidates at once would split the votes.
-        state.fetch_deadline_ms = max(state.fetch_deadline_ms, now + LEADER_LOSS_JITTER_MS)
+    if granted and asked.pre_vote:
+        quorum.let_go_ahead(now)
     if asked.pre_vote and not granted and isinstance(state, Prospective):
         # It has lost the leader too, and the longer log is here.
         state.votes.ask_again(candidate.id)
