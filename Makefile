@@ -58,7 +58,7 @@ demo: setup ## 200,000 orders through three brokers and a pipeline on Spark; bot
 	$(BIN)/python examples/demo.py $(VENV)/demo
 
 fuzz-registry: setup ## send 100,000 requests that nobody in their right mind would send to a schema registry
-	CORDWOOD_FUZZ_REQUESTS=100000 $(BIN)/python -m pytest tests/registry/test_registry_fuzz.py -s -o timeout=0
+	CORDWOOD_FUZZ_REQUESTS=100000 $(BIN)/python -m pytest tests/registry/test_fuzz.py -s -o timeout=0
 
 bench: setup ## run every benchmark, print the figures and append them to bench/history
 	$(BIN)/python -m bench

@@ -2,7 +2,7 @@
 
 python tools/record_formatting.py KAFKA_DIR
 
-Writes tests/vectors/formatting.json.gz, which tests/cli/test_format.py compares `cordwood format` with.
+Writes tests/vectors/formatting.json.gz, which tests/cli/node/test_format.py compares `cordwood format` with.
 """
 
 import base64

@@ -1,25 +1,39 @@
-"""Connections to the other brokers of the cluster."""
+"""Connections to the other brokers of the cluster; a request to this broker itself needs none."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from cordwood.metadata.image import MetadataImage
 from cordwood.net.peers.peer import Peer
 from cordwood.net.peers.settings import ConnectionSettings
 from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import Random
+from cordwood.wire.schema import Request, ResponseT
+
+# A role's own handler of a request: returns the response, or an awaitable of it.
+Answer = Callable[[Any], Any]
 
 
 class BrokerPeers:
     """Peers by broker id, at the addresses that the metadata has for a listener. A fenced broker has no peer: requests
-    to it fail at once, including those in flight."""
+    to it fail at once, including those in flight. `own` has the handlers of this broker, by its id and API key."""
 
-    def __init__(self, network: Network, settings: ConnectionSettings, random: Random, listener: str) -> None:
+    def __init__(
+        self,
+        network: Network,
+        settings: ConnectionSettings,
+        random: Random,
+        listener: str,
+        own: tuple[int, Mapping[int, Answer]] | None = None,
+    ) -> None:
         self._network = network
         self._settings = settings
         self._random = random
         self._listener = listener
+        self._own_id, self._own_handlers = own or (None, {})
         self._image = MetadataImage()
         self._peers: dict[int, Peer] = {}
 
@@ -29,6 +43,13 @@ class BrokerPeers:
             for broker_id, peer in self._peers.items():
                 peer.move(_address(image, broker_id, self._listener))
         self._image = image
+
+    def send(self, broker_id: int, request: Request[ResponseT]) -> ResponseT | Awaitable[ResponseT]:
+        """Sends a request to any broker. This one answers without a connection, at once if its handler can."""
+        if broker_id == self._own_id:
+            response: ResponseT | Awaitable[ResponseT] = self._own_handlers[request.api_key](request)
+            return response
+        return self.to(broker_id).send(request)
 
     def to(self, broker_id: int) -> Peer:
         peer = self._peers.get(broker_id)

@@ -4,9 +4,8 @@ The client retries by itself and in silence; whoever runs a pipeline should see 
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from cordwood.runtime.network import (
     Address,
@@ -16,11 +15,11 @@ from cordwood.runtime.network import (
     Network,
     NetworkError,
     Part,
-    Receiver,
     SocketOptions,
 )
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import ClientTls, ServerTls
+from cordwood.runtime.transport.connection_wrapper import ConnectionWrapper
 from cordwood.spark.reports import is_heard, report
 
 UNREACHABLE, REACHED = "unreachable", "reached"
@@ -81,79 +80,29 @@ class WatchedNetwork:
         self._tell(UNREACHABLE, address=str(address), reason=reason, doing=self._doing)
 
 
-class _WatchedConnection:
+class _WatchedConnection(ConnectionWrapper):
     """Calls `hangs` every some seconds while a request is not answered, and `answers` when bytes come."""
 
     def __init__(self, connection: Connection, hangs: Callable[[float], None], answers: Callable[[], None]) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._hangs = hangs
         self._answers = answers
-        self._receiver: Receiver | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._waited_s = 0.0
-
-    # As a connection.
-
-    @property
-    def peer(self) -> Address:
-        return self._connection.peer
-
-    @property
-    def local(self) -> Address:
-        return self._connection.local
-
-    @property
-    def unsent_bytes(self) -> int:
-        return self._connection.unsent_bytes
-
-    @property
-    def peer_certificate(self) -> Mapping[str, Any] | None:
-        return self._connection.peer_certificate
-
-    def start(self, receiver: Receiver) -> None:
-        self._receiver = receiver
-        self._connection.start(self)
 
     def send(self, parts: Sequence[Part]) -> None:
         if self._timer is None:
             self._wait()
-        self._connection.send(parts)
-
-    def pause_reading(self) -> None:
-        self._connection.pause_reading()
-
-    def resume_reading(self) -> None:
-        self._connection.resume_reading()
-
-    def set_patient(self, is_patient: bool) -> None:
-        self._connection.set_patient(is_patient)
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def abort(self) -> None:
-        self._connection.abort()
-
-    # As a receiver.
-
-    def buffer(self) -> memoryview | bytearray:
-        assert self._receiver is not None
-        return self._receiver.buffer()
+        super().send(parts)
 
     def received(self, count: int) -> None:
-        assert self._receiver is not None
         self._stop_waiting()
         self._answers()
-        self._receiver.received(count)
-
-    def sent(self) -> None:
-        assert self._receiver is not None
-        self._receiver.sent()
+        super().received(count)
 
     def lost(self, error: ConnectionLost | None) -> None:
-        assert self._receiver is not None
         self._stop_waiting()
-        self._receiver.lost(error)
+        super().lost(error)
 
     def _wait(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(_HANGS_S, self._note)

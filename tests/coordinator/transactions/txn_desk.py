@@ -9,12 +9,11 @@ from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
 from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.coordinator.transactions.adding import add_partitions
-from cordwood.coordinator.transactions.effects import WriteMarkers
 from cordwood.coordinator.transactions.ending import complete, end_transaction
 from cordwood.coordinator.transactions.initializing import init_producer_id
 from cordwood.coordinator.transactions.records import record
 from cordwood.coordinator.transactions.shard_state import TransactionShardState
-from cordwood.coordinator.transactions.transaction import TopicPartition, Transaction
+from cordwood.coordinator.transactions.transaction import TopicPartition, Transaction, WriteMarkers
 from cordwood.shard.decision import Decision, ProducerIdAndEpoch
 from cordwood.shard.promise import Promise
 from cordwood.wire.frames import decode_coordinator_value, encode_coordinator_value

@@ -21,6 +21,7 @@ from cordwood.metadata.topics_delta import ReplicaChanges
 from cordwood.wire.compression import Codec
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.create_topics import CreateTopicsRequest
+from cordwood.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 
 from .topics import GROUP_TOPIC, TRANSACTION_TOPIC, coordinator_topic, partition_count, replication_factor_key
 
@@ -145,5 +146,6 @@ def _transaction_level(image: MetadataImage) -> int:
 def _marker_sender(broker: BrokerContext, writer: MarkerWriter) -> MarkerSender:
     config, listener = broker.config, broker.config.listeners.inter_broker
     settings = peer_settings(config, listener, f"broker-{broker.id}-txn-marker-sender")
-    peers = BrokerPeers(broker.network, settings, broker.random, listener)
-    return MarkerSender(broker.id, writer, peers, broker.random)
+    own = (broker.id, {WriteTxnMarkersRequest.api_key: writer.answer})
+    peers = BrokerPeers(broker.network, settings, broker.random, listener, own)
+    return MarkerSender(broker.id, peers, broker.random)

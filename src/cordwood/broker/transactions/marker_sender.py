@@ -2,9 +2,9 @@
 
 sender.perform(shard, WriteMarkers("orders-writer", partitions))
 
-A leader on this broker gets the same request as one on another, without a connection. Markers for another broker that
-arise within a turn of the loop share a request. Failures are retried with back-off, at the partition's current leader;
-a change of the leader ends the back-off.
+A leader on this broker gets the same request as one on another; `BrokerPeers` needs no connection for it. Markers for
+another broker that arise within a turn of the loop share a request. Failures are retried with back-off, at the
+partition's current leader; a change of the leader ends the back-off.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from collections.abc import Awaitable, Collection, Iterable, Sequence
 
 from cordwood.broker.peers import BrokerPeers
 from cordwood.coordinator.partition_log import PartitionLog
-from cordwood.coordinator.transactions.effects import WriteMarkers
 from cordwood.coordinator.transactions.ending import complete
 from cordwood.coordinator.transactions.shard_state import TransactionShardState
 from cordwood.coordinator.transactions.statuses import PREPARED, TransactionStatus
-from cordwood.coordinator.transactions.transaction import TopicPartition, Transaction
+from cordwood.coordinator.transactions.transaction import TopicPartition, Transaction, WriteMarkers
 from cordwood.metadata.image import NO_LEADER, MetadataImage
 from cordwood.net.peers.backoff import Backoff
 from cordwood.net.peers.exceptions import PeerError
@@ -35,7 +34,6 @@ from cordwood.wire.messages.write_txn_markers import (
 )
 
 from .marker import Marker
-from .marker_writer import MarkerWriter
 
 _log = logging.getLogger(__name__)
 
@@ -57,10 +55,8 @@ _SETTLED = (
 class MarkerSender:
     """Performs the effects of the transaction coordinator's shards."""
 
-    def __init__(self, broker_id: int, writer: MarkerWriter, peers: BrokerPeers, random: Random) -> None:
+    def __init__(self, broker_id: int, peers: BrokerPeers, random: Random) -> None:
         self._broker_id = broker_id
-        # Markers for partitions that this broker leads itself.
-        self._writer = writer
         self._peers = peers
         self._backoff = Backoff(_RETRY_MS, _RETRY_MAX_MS, random)
         self._image = MetadataImage()
@@ -123,6 +119,7 @@ class MarkerSender:
             elif leader == NO_LEADER:
                 self._back_off(part)
             elif leader == self._broker_id:
+                # Sharing a request would save nothing here.
                 self._send(leader, [part])
             else:
                 self._enqueue(leader, part)
@@ -135,7 +132,7 @@ class MarkerSender:
 
     def _send(self, leader: int, parts: list[_Part]) -> None:
         request = WriteTxnMarkersRequest(markers=[_writable(part) for part in parts])
-        answer = self._writer.answer(request) if leader == self._broker_id else self._peers.to(leader).send(request)
+        answer = self._peers.send(leader, request)
         if isinstance(answer, WriteTxnMarkersResponse):
             self._answered(parts, answer)
         else:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from cordwood.controller.controller import Controller
-from cordwood.controller.endpoints import controller_endpoints
 from cordwood.metadata.answers import describe_cluster as answers
 from cordwood.metadata.answers.describe_cluster import EndpointType
 from cordwood.net.api import RequestContext, handles
@@ -24,7 +25,7 @@ def describe_cluster(
         return refused
     nodes = [
         DescribeClusterBroker(broker_id=node_id, host=endpoint.host, port=endpoint.port)
-        for node_id, endpoints in controller_endpoints(controller).items()
+        for node_id, endpoints in _endpoints(controller).items()
         for endpoint in endpoints
         if endpoint.listener == context.listener
     ]
@@ -32,3 +33,21 @@ def describe_cluster(
     return answers.describe_cluster(
         request, EndpointType.CONTROLLER, controller.cluster_id, nodes, NO_NODE if leader_id is None else leader_id
     )
+
+
+class _Endpoint(NamedTuple):
+    listener: str
+    host: str
+    port: int
+
+
+def _endpoints(controller: Controller) -> dict[int, list[_Endpoint]]:
+    """By controller id: as the controllers have registered, or else as the voters' record has them."""
+    voters = controller.log.quorum.voters
+    found = {
+        voter.voter_id: [_Endpoint(end.name, end.host, end.port) for end in voter.endpoints]
+        for voter in (voters.voters if voters is not None else ())
+    }
+    for node in controller.image.controllers.values():
+        found[node.id] = [_Endpoint(end.name, end.host, end.port) for end in node.endpoints]
+    return found

@@ -14,7 +14,6 @@ from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 
-from .effects import WriteMarkers
 from .records import record
 from .state import TransactionState
 from .statuses import AT_REST, PREPARED, TransactionStatus
@@ -26,6 +25,7 @@ from .transaction import (
     NO_PRODUCER,
     ProducerIds,
     Transaction,
+    WriteMarkers,
     new_producer_id,
 )
 

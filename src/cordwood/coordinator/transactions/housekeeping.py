@@ -8,12 +8,11 @@ from itertools import islice
 
 from cordwood.shard.decision import Decision
 
-from .effects import WriteMarkers
 from .ending import fence
 from .records import record, tombstone
 from .state import TransactionState
 from .statuses import AT_REST
-from .transaction import Transaction
+from .transaction import Transaction, WriteMarkers
 
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
-from .effects import WriteMarkers
 from .ending import fence
 from .records import record
 from .state import TransactionState
@@ -27,6 +26,7 @@ from .transaction import (
     NO_TIMEOUT_MS,
     ProducerIds,
     Transaction,
+    WriteMarkers,
     new_producer_id,
 )
 

@@ -15,8 +15,7 @@ from cordwood.shard.refusal import Refusal
 from cordwood.shard.timers import Timers
 from cordwood.wire.errors import ErrorCode
 
-from .effects import WriteMarkers
-from .transaction import TopicPartition, Transaction
+from .transaction import TopicPartition, Transaction, WriteMarkers
 
 
 class TransactionState:

@@ -1,7 +1,8 @@
-"""A transactional id: its producer and its current transaction."""
+"""A transactional id: its producer and its current transaction, and the effect of ending it."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple, Protocol
 
 from cordwood.shard.decision import ProducerIdAndEpoch
@@ -71,6 +72,16 @@ class Transaction(NamedTuple):
         assert status in TRANSITIONS[self.status], f"{self.transactional_id}: {self.status.label} → {status.label}"
         # As in Kafka, every record has the previous record's producer id.
         return self._replace(status=status, updated_ms=now_ms, previous_producer_id=self.producer_id, **changes)  # type: ignore[arg-type]
+
+
+class WriteMarkers(NamedTuple):
+    """The effect of a decision. The outcome of a transaction is committed: its markers are to be written to these
+    partitions, and then it is to be completed."""
+
+    transactional_id: str
+    partitions: Collection[TopicPartition]
+    # True: at once; False: after the responses of this turn of the event loop.
+    is_urgent: bool = True
 
 
 class ProducerIds(Protocol):

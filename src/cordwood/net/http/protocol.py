@@ -51,10 +51,10 @@ class BadHttp(NamedTuple):
 Event = RequestHead | bytes | RequestEnd | BadHttp
 
 
-class _Refused(Exception):
+class _Unservable(Exception):
     def __init__(self, status: HTTPStatus, reason: str) -> None:
         super().__init__(reason)
-        self.refusal = BadHttp(status, reason)
+        self.event = BadHttp(status, reason)
 
 
 class HttpProtocol:
@@ -113,8 +113,8 @@ class HttpProtocol:
                 else:
                     # NEED_DATA or PAUSED: ConnectionClosed needs an end of file, which never gets here.
                     return events
-        except _Refused as refused:
-            events.append(refused.refusal)
+        except _Unservable as error:
+            events.append(error.event)
         except h11.RemoteProtocolError as error:
             events.append(BadHttp(HTTPStatus(error.error_status_hint), str(error)))
         self._has_failed = True
@@ -125,14 +125,14 @@ class HttpProtocol:
         # h11 measures heads that arrive in pieces. A long one that arrives at once must not fare better.
         size = len(request.method) + len(request.target) + sum(len(name) + len(value) + 4 for name, value in headers)
         if size > self._limits.max_head_bytes:
-            raise _Refused(
+            raise _Unservable(
                 HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
                 f"request line and headers may have at most {self._limits.max_head_bytes} bytes",
             )
         lengths = [value for name, value in headers if name == _CONTENT_LENGTH]
         if lengths and any(name == _TRANSFER_ENCODING for name, _ in headers):
             # RFC 9112, 6.3: probably request smuggling.
-            raise _Refused(HTTPStatus.BAD_REQUEST, "Content-Length and Transfer-Encoding exclude each other")
+            raise _Unservable(HTTPStatus.BAD_REQUEST, "Content-Length and Transfer-Encoding exclude each other")
         if lengths and int(lengths[0]) > self._limits.max_body_bytes:
             raise self._body_too_large()
         self._is_bodiless = request.method == b"HEAD"
@@ -152,8 +152,8 @@ class HttpProtocol:
             raise self._body_too_large()
         return data
 
-    def _body_too_large(self) -> _Refused:
-        return _Refused(
+    def _body_too_large(self) -> _Unservable:
+        return _Unservable(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have at most {self._limits.max_body_bytes} bytes"
         )
 
@@ -207,7 +207,7 @@ def _split_target(method: bytes, target: bytes) -> tuple[bytes, bytes]:
         if not target.startswith(b"/"):
             target = b"/" + target
     if not target.startswith(b"/"):
-        raise _Refused(HTTPStatus.BAD_REQUEST, "the request target has to be a path: /metrics, for example")
+        raise _Unservable(HTTPStatus.BAD_REQUEST, "the request target has to be a path: /metrics, for example")
     path, _, query = target.partition(b"?")
     return path, query
 

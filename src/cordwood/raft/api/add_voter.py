@@ -24,7 +24,7 @@ from cordwood.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVo
 from cordwood.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 from .common import has_cluster_id, leader_only_error, listener_map, respond, unexpected
-from .voter_changes import Refused, cannot_change, end_change
+from .voter_changes import ErrorAndMessage, cannot_change, end_change
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,9 @@ def answer_add_voter(replica: Replica, received: RequestReceived, request: AddRa
         respond(replica, received, AddRaftVoterResponse(error_code=refused[0], error_message=refused[1]))
 
 
-def _begin(replica: Replica, received: RequestReceived, request: AddRaftVoterRequest, now: int) -> Refused | None:
+def _begin(
+    replica: Replica, received: RequestReceived, request: AddRaftVoterRequest, now: int
+) -> ErrorAndMessage | None:
     if not has_cluster_id(replica, request.cluster_id):
         ours = replica.config.cluster_id
         return ErrorCode.INCONSISTENT_CLUSTER_ID, f"The cluster id is {ours!r}, not {request.cluster_id!r}"

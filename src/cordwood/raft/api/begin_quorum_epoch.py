@@ -22,6 +22,7 @@ from cordwood.wire.messages.begin_quorum_epoch import (
 from .common import (
     PARTITION,
     TOPIC,
+    accepted,
     has_cluster_id,
     is_meant_for,
     leader_endpoint,
@@ -29,8 +30,6 @@ from .common import (
     only_partition,
     request_endpoints,
     respond,
-    take_common_response,
-    unexpected,
     voter_only_error,
 )
 
@@ -84,18 +83,9 @@ def _response(replica: Replica, received: RequestReceived, error: ErrorCode) -> 
 
 
 def take_begin_quorum_epoch(replica: Replica, response: BeginQuorumEpochResponse, source: Node, now: int) -> bool:
-    if response.error_code != ErrorCode.NONE:
-        return unexpected(response.error_code, source)
-    answer = only_partition(response.topics)
-    if answer is None:
-        return False
-    handled = take_common_response(
-        replica, answer.error_code, answer.leader_id, answer.leader_epoch, response.node_endpoints, source, now
-    )
-    if handled is not None:
-        return handled
-    if answer.error_code != ErrorCode.NONE:
-        return unexpected(answer.error_code, source)
+    answer = accepted(replica, response, source, now)
+    if isinstance(answer, bool):
+        return answer
     state = replica.quorum.state
     if isinstance(state, Leader) and source.id in state.voters:
         state.voters[source.id].has_acknowledged_leader = True

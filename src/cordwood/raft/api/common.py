@@ -20,7 +20,7 @@ TOPIC_ID: Uuid = bytes(15) + b"\x01"
 PARTITION = 0
 
 P = TypeVar("P", bound="_Partition", covariant=True)
-NodeEndpointT = TypeVar("NodeEndpointT")
+A = TypeVar("A", bound="_PartitionAnswer", covariant=True)
 
 
 class _Partition(Protocol):
@@ -36,6 +36,17 @@ class _Topic(Protocol[P]):
     def partitions(self) -> Sequence[P]: ...
 
 
+class _PartitionAnswer(_Partition, Protocol):
+    @property
+    def error_code(self) -> int: ...
+
+    @property
+    def leader_id(self) -> int: ...
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+
 class _NodeEndpoint(Protocol):
     @property
     def node_id(self) -> int: ...
@@ -45,6 +56,17 @@ class _NodeEndpoint(Protocol):
 
     @property
     def port(self) -> int: ...
+
+
+class _VoterResponse(Protocol[A]):
+    @property
+    def error_code(self) -> int: ...
+
+    @property
+    def topics(self) -> Sequence[_Topic[A]]: ...
+
+    @property
+    def node_endpoints(self) -> Sequence[_NodeEndpoint]: ...
 
 
 class _Listener(Protocol):
@@ -132,6 +154,22 @@ def request_endpoints(replica: Replica, leader_id: int, listeners: Sequence[_Lis
 
 def listener_map(listeners: Sequence[_Listener]) -> Mapping[str, Endpoint]:
     return {listener.name: Endpoint(listener.host, listener.port) for listener in listeners}
+
+
+def accepted(replica: Replica, response: _VoterResponse[A], source: Node, now: int) -> A | bool:
+    """The answer of a Vote, BeginQuorumEpoch or EndQuorumEpoch that is still to be taken; else as
+    `take_common_response`, which has taken it."""
+    if response.error_code != ErrorCode.NONE:
+        return unexpected(response.error_code, source)
+    answer = only_partition(response.topics)
+    if answer is None:
+        return False
+    handled = take_common_response(
+        replica, answer.error_code, answer.leader_id, answer.leader_epoch, response.node_endpoints, source, now
+    )
+    if handled is not None:
+        return handled
+    return unexpected(answer.error_code, source) if answer.error_code != ErrorCode.NONE else answer
 
 
 def take_common_response(

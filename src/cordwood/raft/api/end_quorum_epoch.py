@@ -25,14 +25,13 @@ from cordwood.wire.messages.end_quorum_epoch import (
 from .common import (
     PARTITION,
     TOPIC,
+    accepted,
     has_cluster_id,
     leader_endpoint,
     leader_id_or_none,
     only_partition,
     request_endpoints,
     respond,
-    take_common_response,
-    unexpected,
     voter_only_error,
 )
 
@@ -115,18 +114,9 @@ def _response(replica: Replica, received: RequestReceived, error: ErrorCode) -> 
 
 
 def take_end_quorum_epoch(replica: Replica, response: EndQuorumEpochResponse, source: Node, now: int) -> bool:
-    if response.error_code != ErrorCode.NONE:
-        return unexpected(response.error_code, source)
-    answer = only_partition(response.topics)
-    if answer is None:
-        return False
-    handled = take_common_response(
-        replica, answer.error_code, answer.leader_id, answer.leader_epoch, response.node_endpoints, source, now
-    )
-    if handled is not None:
-        return handled
-    if answer.error_code != ErrorCode.NONE:
-        return unexpected(answer.error_code, source)
+    answer = accepted(replica, response, source, now)
+    if isinstance(answer, bool):
+        return answer
     if isinstance(replica.quorum.state, Resigned):
         replica.quorum.state.unacknowledged.discard(source.id)
     return True

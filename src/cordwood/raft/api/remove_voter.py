@@ -16,7 +16,7 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 
 from .common import has_cluster_id, leader_only_error, respond, unexpected
-from .voter_changes import Refused, cannot_change
+from .voter_changes import ErrorAndMessage, cannot_change
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,9 @@ def answer_remove_voter(replica: Replica, received: RequestReceived, request: Re
         respond(replica, received, RemoveRaftVoterResponse(error_code=refused[0], error_message=refused[1]))
 
 
-def _begin(replica: Replica, received: RequestReceived, request: RemoveRaftVoterRequest, now: int) -> Refused | None:
+def _begin(
+    replica: Replica, received: RequestReceived, request: RemoveRaftVoterRequest, now: int
+) -> ErrorAndMessage | None:
     if not has_cluster_id(replica, request.cluster_id):
         ours = replica.config.cluster_id
         return ErrorCode.INCONSISTENT_CLUSTER_ID, f"The cluster id is {ours!r}, not {request.cluster_id!r}"

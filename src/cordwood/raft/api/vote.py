@@ -26,14 +26,13 @@ from cordwood.wire.messages.vote import (
 from .common import (
     PARTITION,
     TOPIC,
+    accepted,
     has_cluster_id,
     is_meant_for,
     leader_endpoint,
     leader_id_or_none,
     only_partition,
     respond,
-    take_common_response,
-    unexpected,
     voter_only_error,
 )
 
@@ -113,18 +112,9 @@ def take_vote(replica: Replica, response: VoteResponse, source: Node, now: int) 
         # A voter that knows no pre-votes: ask for a vote as before KIP-996.
         replica.become_candidate(now)
         return True
-    if response.error_code != ErrorCode.NONE:
-        return unexpected(response.error_code, source)
-    answer = only_partition(response.topics)
-    if answer is None:
-        return False
-    handled = take_common_response(
-        replica, answer.error_code, answer.leader_id, answer.leader_epoch, response.node_endpoints, source, now
-    )
-    if handled is not None:
-        return handled
-    if answer.error_code != ErrorCode.NONE:
-        return unexpected(answer.error_code, source)
+    answer = accepted(replica, response, source, now)
+    if isinstance(answer, bool):
+        return answer
     state = replica.quorum.state
     if isinstance(state, Prospective | Candidate):
         state.votes.record(source.id, answer.vote_granted)

@@ -7,10 +7,10 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_raft_voter import AddRaftVoterResponse
 from cordwood.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
 
-Refused = tuple[ErrorCode, str]
+ErrorAndMessage = tuple[ErrorCode, str]
 
 
-def cannot_change(replica: Replica, leader: Leader, now: int) -> Refused | None:
+def cannot_change(replica: Replica, leader: Leader, now: int) -> ErrorAndMessage | None:
     """Why the voters can't be changed now; None if they can."""
     expire_change(replica, leader, now)
     if leader.pending_change is not None:

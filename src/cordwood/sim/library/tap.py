@@ -3,13 +3,13 @@
 An application cannot see when its heartbeats are answered, or what is committed by itself; the checks need to know.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from struct import Struct
 from typing import Any
 
-from cordwood.runtime.network import Address, Connection, Listener, Network, Part, Receiver, SocketOptions
-from cordwood.runtime.network import ConnectionLost as Lost
+from cordwood.runtime.network import Connection, Listener, Network, Part, SocketOptions
 from cordwood.runtime.tls import ClientTls, ServerTls
+from cordwood.runtime.transport.connection_wrapper import ConnectionWrapper
 from cordwood.sim.clients.client import Run
 from cordwood.wire.frames import decode_request, decode_response
 from cordwood.wire.schema import Request
@@ -49,15 +49,15 @@ class Tap:
 
     async def connect(
         self, host: str, port: int, tls: ClientTls | None = None, options: SocketOptions | None = None
-    ) -> "Connection":
+    ) -> Connection:
         connection = await self._host.connect(host, port, tls, options)
         # Nothing can have been answered on it yet, so an older one cannot answer on it.
         return _TappedConnection(connection, self._run.start_at(host), self, self._watch, self._run)
 
 
-class _TappedConnection:
+class _TappedConnection(ConnectionWrapper):
     def __init__(self, connection: Connection, incarnation: int, tap: Tap, watch: Watch, run: Run) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._incarnation = incarnation
         self._tap = tap
         self._watch = watch
@@ -66,28 +66,7 @@ class _TappedConnection:
         self._out, self._in = _Frames(), _Frames()
         # By correlation id, of what is watched.
         self._awaited: dict[int, tuple[Request[Any], int, float]] = {}
-        self._receiver: Receiver | None = None
         self._buffer: memoryview | bytearray = bytearray()
-
-    @property
-    def peer(self) -> Address:
-        return self._connection.peer
-
-    @property
-    def local(self) -> Address:
-        return self._connection.local
-
-    @property
-    def unsent_bytes(self) -> int:
-        return self._connection.unsent_bytes
-
-    @property
-    def peer_certificate(self) -> Mapping[str, Any] | None:
-        return self._connection.peer_certificate
-
-    def start(self, receiver: Receiver) -> None:
-        self._receiver = receiver
-        self._connection.start(self)
 
     def send(self, parts: Sequence[Part]) -> None:
         if self._wanted:
@@ -95,45 +74,18 @@ class _TappedConnection:
                 assert isinstance(part, bytes | bytearray | memoryview), "clients send no files"
                 for frame in self._out.add(part):
                     self._asked(frame)
-        self._connection.send(parts)
-
-    def pause_reading(self) -> None:
-        self._connection.pause_reading()
-
-    def resume_reading(self) -> None:
-        self._connection.resume_reading()
-
-    def set_patient(self, is_patient: bool) -> None:
-        self._connection.set_patient(is_patient)
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def abort(self) -> None:
-        self._connection.abort()
-
-    # ---- as the receiver of the connection within
+        super().send(parts)
 
     def buffer(self) -> memoryview | bytearray:
-        assert self._receiver is not None
-        self._buffer = self._receiver.buffer()
+        self._buffer = super().buffer()
         return self._buffer
 
     def received(self, count: int) -> None:
-        assert self._receiver is not None
         self._tap.incarnation = self._incarnation
         if self._wanted:
             for frame in self._in.add(bytes(self._buffer[:count])):
                 self._answered(frame)
-        self._receiver.received(count)
-
-    def sent(self) -> None:
-        assert self._receiver is not None
-        self._receiver.sent()
-
-    def lost(self, error: Lost | None) -> None:
-        assert self._receiver is not None
-        self._receiver.lost(error)
+        super().received(count)
 
     # ---- what is watched
 

@@ -15,7 +15,7 @@ from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.primitives import uuid_from_text
 from tests.cli.cli_runner import run_here
 
-VECTORS = Path(__file__).parent.parent / "vectors" / "formatting.json.gz"
+VECTORS = Path(__file__).parents[2] / "vectors" / "formatting.json.gz"
 CASES: list[dict[str, Any]] = json.loads(gzip.decompress(VECTORS.read_bytes()))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from cordwood.client.admin.topics import NewTopic, create_topics
 from tests.common.three_brokers import ThreeBrokers, with_three_brokers
-from tests.spark.test_spark_sink_simulated import ALL, PARTITIONS, TOPIC, Stage
+from tests.spark.sink.test_simulated import ALL, PARTITIONS, TOPIC, Stage
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -24,7 +24,7 @@ from tests.spark.sink_topics import committed, create, names
 PARTITIONS = 3
 ROWS_PER_BATCH = 30
 # A life of a driver takes some ten seconds, so where no number is given there are only the points with most to be done
-# by the next life; test_spark_sink_stream.py has the others, with less than a whole driver killed.
+# by the next life; `test_stream.py` has the others, with less than a whole driver killed.
 RANDOM_KILLS = int(os.environ.get("SPARK_SINK_KILLS", "0"))
 SEED = int(os.environ.get("SPARK_SINK_SEED", "7"))
 WITHIN_S = 400
@@ -73,7 +73,7 @@ class Query:
         name, _, value = self._mark.partition("=")
         with self._log.open("wb") as log:
             self._life = subprocess.Popen(
-                [sys.executable, str(Path(__file__).parent / "sink_query_life.py"), json.dumps(told)],
+                [sys.executable, str(Path(__file__).parents[1] / "sink_query_life.py"), json.dumps(told)],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

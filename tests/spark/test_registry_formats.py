@@ -14,7 +14,7 @@ from cordwood.registry.schemas.parsing import parse_schema
 from cordwood.registry.schemas.protobuf.schema import ProtobufSchema
 from cordwood.registry.serializers.codecs import message_class
 from tests.spark.registry_fixtures import RegistryNode
-from tests.spark.test_spark_registry_avro import told
+from tests.spark.test_registry_avro import told
 
 PROTO = """
 syntax = "proto3";
