@@ -25,8 +25,8 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         return
     data = tmp_path_factory.mktemp("node")
     command = [sys.executable, "-m", "cordwood", "up", "--port", "0", "--data", str(data)]
-    # No new group waits for more members.
-    command += ["--set", "group.initial.rebalance.delay.ms=0"]
+    # No new group waits for more members, and retention leaves records alone that tests give old timestamps.
+    command += ["--set", "group.initial.rebalance.delay.ms=0", "--set", "log.initial.task.delay.ms=86400000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node:
         try:
             assert node.stdout is not None

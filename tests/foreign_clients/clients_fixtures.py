@@ -80,7 +80,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes | None]:
     if KAFKA is not None:
         yield None
         return
-    nodes = start_nodes(tmp_path_factory.mktemp("node"))
+    # Retention leaves records alone that tests give old timestamps.
+    nodes = start_nodes(tmp_path_factory.mktemp("node"), {"log.initial.task.delay.ms": "86400000"})
     yield nodes
     nodes.kill()
 

@@ -51,7 +51,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
     """The node that most tests share; or, as for the tests with other clients, the Kafka that stands in for it."""
-    process = NodeProcess(tmp_path_factory.mktemp("node"))
+    # Retention leaves records alone that tests give old timestamps.
+    process = NodeProcess(tmp_path_factory.mktemp("node"), {"log.initial.task.delay.ms": "86400000"})
     if KAFKA is not None:
         process.bootstrap = KAFKA
         yield process

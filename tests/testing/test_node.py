@@ -41,7 +41,7 @@ def test_settings_are_kafkas(in_subprocess: bool) -> None:
 
 @KINDS
 def test_the_defaults_for_tests_are_those_that_the_page_lists(in_subprocess: bool) -> None:
-    rows = re.findall(r"^\| `([a-z.]+)` \| (\d+) \| \d+ \|", TESTING_PAGE.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `([a-z.]+)` \| (-?\d+) \| \d+ \|", TESTING_PAGE.read_text(), re.MULTILINE)
     with cordwood.testing.node(subprocess=in_subprocess) as node:
         settings = broker_settings(node.bootstrap)
     assert dict(rows) == TEST_DEFAULTS

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 # Errors that prevent a start without being our bug.
 START_ERRORS = (ConfigError, CannotStart, TlsError, DiskError, NetworkError)
 
-# Defaults that differ for tests: groups rebalance at once, and timeouts fire at once instead of after the seconds that
-# spare a large cluster requests. docs/testing.md lists them.
+# Defaults that differ for tests: groups rebalance at once, timeouts fire at once instead of after the seconds that spare
+# a large cluster requests, and records stay, whatever timestamps a test gives them. docs/testing.md lists them.
 TEST_DEFAULTS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "500",
@@ -35,6 +35,7 @@ TEST_DEFAULTS = {
     "group.consumer.min.session.timeout.ms": "500",
     "group.consumer.assignment.interval.ms": "0",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    "log.retention.ms": "-1",
 }
 
 

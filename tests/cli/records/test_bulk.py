@@ -17,6 +17,7 @@ from tests.cli.cli_runner import Cli
 from tests.wire.record_texts import text_of
 
 PARTITIONS = 3
+MIXED_COUNT = 300
 
 few_clusters = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -115,7 +116,7 @@ def mixed(bootstrap: str) -> str:
     values = [None, b"", b"text", "é€𝄞".encode(), b"\xff\xfe\0", b'"quoted"\\\n\t\x01', b"long " * 100_000]
     all_headers: list[list[tuple[str, bytes | None]]] = [[], [("h", b"1")], [("é", None), ("h", b"\xff"), ("h", b"")]]
     with Producer(bootstrap_servers=bootstrap) as producer:
-        for number in range(300):
+        for number in range(MIXED_COUNT):
             producer.send(
                 topic,
                 values[number % len(values)] if number % 11 else b"%d" % number,
@@ -145,6 +146,7 @@ def test_records_are_printed_as_one_by_one(
     cli: Cli, mixed: str, options: Sequence[str], layout: Layout, null: str
 ) -> None:
     records = records_of(cli, mixed)
+    assert sum(map(len, records.values())) == MIXED_COUNT
     for partition, expected in records.items():
         printed = cli("consume", mixed, "-p", str(partition), "--null", null, *options).stdout
         assert printed == b"".join(text_of(layout, null.encode(), record) for record in expected)
@@ -153,6 +155,7 @@ def test_records_are_printed_as_one_by_one(
 @pytest.mark.parametrize("count", [1, 7, 99, 100, 101])
 def test_a_count_ends_within_a_batch(cli: Cli, mixed: str, count: int) -> None:
     records = records_of(cli, mixed)[0]
+    assert len(records) == MIXED_COUNT // PARTITIONS
     assert cli("consume", mixed, "-p", "0", "-n", str(count), "-F", r"{offset}\n").lines == [
         str(record.offset) for record in records[:count]
     ]
