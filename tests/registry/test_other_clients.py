@@ -1,7 +1,8 @@
 """Clients in other languages, where they are installed: a folder with the library is named by a variable.
 
-`npm install @kafkajs/confluent-schema-registry` in CORDWOOD_TEST_JAVASCRIPT_CLIENT, `go get
-github.com/twmb/franz-go/pkg/sr` in CORDWOOD_TEST_GO_CLIENT.
+`npm install @kafkajs/confluent-schema-registry @confluentinc/schemaregistry` in CORDWOOD_TEST_JAVASCRIPT_CLIENT; after
+`go mod init example.com/test`, `go get github.com/twmb/franz-go/pkg/sr
+github.com/confluentinc/confluent-kafka-go/v2/schemaregistry` in CORDWOOD_TEST_GO_CLIENT.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ def succeed(command: list[str], folder: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
 
 
-def test_javascript_client(rest: Rest) -> None:
+@pytest.mark.parametrize("script", ["javascript.mjs", "confluent.mjs"])
+def test_javascript_client(rest: Rest, script: str) -> None:
     folder = folder_of("CORDWOOD_TEST_JAVASCRIPT_CLIENT", "node")
-    succeed(["node", str(SCRIPTS / "javascript.mjs"), rest.url], folder)
+    succeed(["node", str(SCRIPTS / script), rest.url], folder)
 
 
-def test_go_client(rest: Rest) -> None:
+@pytest.mark.parametrize("program", ["go", "go_confluent"])
+def test_go_client(rest: Rest, program: str) -> None:
     folder = folder_of("CORDWOOD_TEST_GO_CLIENT", "go")
-    shutil.copy(SCRIPTS / "go" / "main.go", folder / "main.go")
+    shutil.copy(SCRIPTS / program / "main.go", folder / "main.go")
     succeed(["go", "run", ".", rest.url], folder)

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.types import LongType, StringType, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from cordwood.runtime.tls import KeyPair
 from cordwood.spark.errors import BadOption, CannotRead
+from cordwood.spark.sink.options import read_options
+from cordwood.spark.sink.typed import typed_columns
 from cordwood.spark.source.batch_reader import BatchReader
 from cordwood.spark.source.options import batch_options
 from cordwood.spark.source.pinned_schemas import pin
@@ -118,7 +120,7 @@ def guarded_registry(bootstrap: str, folder: Path, trusted: Authority, keys: Key
         assert process.wait(60) == 0
 
 
-def test_a_registry_with_https_and_passwords_is_read_from(
+def test_a_registry_with_https_and_passwords_is_read_from_and_written_to(
     registry_node: RegistryNode, topic: str, tmp_path: Path
 ) -> None:
     registry_node.create(topic)
@@ -138,4 +140,10 @@ def test_a_registry_with_https_and_passwords_is_read_from(
             read(given)
         with pytest.raises(CannotRead, match=r"error code 401"):
             read(given | shown)
-        assert values(given | shown | {"registryUser": "me", "registryPassword": "secret"}) == [{"id": 1}]
+        shown |= {"registryUser": "me", "registryPassword": "secret"}
+        assert values(given | shown) == [{"id": 1}]
+        writing = {"kafka.bootstrap.servers": registry_node.bootstrap, "topic": f"{topic}-copy", "registry": url}
+        options = read_options(writing | {"valueFormat": "avro"} | shown, "a batch write")
+        planned = typed_columns(options, StructType([StructField("id", LongType(), False)]))
+        assert [each.column for each in planned] == ["value"]
+        assert registry_node.client.latest(f"{topic}-copy-value").version == 1

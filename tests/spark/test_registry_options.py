@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from cordwood.spark.errors import BadOption
+from cordwood.spark.registry_access import client_of
+from cordwood.spark.sink.options import read_options
 from cordwood.spark.source.options import SourceOptions, batch_options
 from cordwood.spark.source.pinned_schemas import (
     PinnedSchema,
-    client_of,
     pin,
     pins_from_json,
     pins_in_checkpoint,
@@ -70,6 +71,19 @@ def typed(**given: str) -> SourceOptions:
 def test_what_does_not_go_together_is_refused(given: dict[str, str], told: str) -> None:
     with pytest.raises(BadOption, match=told):
         options(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"registry": "localhost:8081", "valueFormat": "avro"}, "expected http://host:port or https://host:port"),
+        ({"registry": "http://r", "valueFormat": "avro", "registryPassword": "x"}, "goes with registryUser"),
+        ({"registrySslCa": "ca.pem"}, "registrySslCa goes with the option registry"),
+    ],
+)
+def test_a_write_refuses_the_same(given: dict[str, str], told: str) -> None:
+    with pytest.raises(BadOption, match=told):
+        read_options({"kafka.bootstrap.servers": "localhost:9092", "topic": "orders", **given}, "a batch write")
 
 
 def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from cordwood.client.options.configuration import read_settings
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.spark.errors import BadOption
 from cordwood.spark.options import Options
+from cordwood.spark.registry_access import CONNECTION, RegistryConnection, registry_connection
 from cordwood.spark.sink.names import DEFAULT_LEDGER_TOPIC
 
 EXACTLY_ONCE: Final = "exactly-once"
@@ -16,7 +17,7 @@ AT_LEAST_ONCE: Final = "at-least-once"
 
 KNOWN: Final = frozenset(
     {
-        *("topic", "guarantee", "ledgerTopic", "registry", "registryUser"),
+        *("topic", "guarantee", "ledgerTopic", *CONNECTION),
         *(f"{column}{what}" for column in ("key", "value") for what in ("Format", "Schema", "Subject", "RecordName")),
     }
 )
@@ -55,12 +56,6 @@ class TypedOptions(NamedTuple):
     record_name: str | None
 
 
-class RegistryAddress(NamedTuple):
-    url: str
-    user: str | None
-    password: str
-
-
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
     """Goes with the writer to wherever Spark runs its parts, so it is plain values."""
@@ -78,7 +73,7 @@ class SinkOptions:
     """See points.py."""
     typed: tuple[TypedOptions, ...] = ()
     """What is written by a schema of the registry."""
-    registry: RegistryAddress | None = None
+    registry: RegistryConnection | None = None
 
     def writing(self, transactional_id: str | None, *, two_phases: bool = False) -> ProducerSettings:
         """For the producer of tasks."""
@@ -146,16 +141,12 @@ def _subject(options: Options, column: str) -> str:
     return subject if subject is not None else f"{topic}-{column}"
 
 
-def _registry(options: Options) -> RegistryAddress | None:
+def _registry(options: Options) -> RegistryConnection | None:
     for column in ("key", "value"):
         for what in ("Schema", "Subject", "RecordName"):
             if f"{column}{what}" in options and f"{column}Format" not in options:
                 raise BadOption(f"{column}{what} is for a column that is written by a schema; set {column}Format")
-    url = options.text("registry")
-    if url is None:
-        return None
-    user, _, password = (options.text("registryUser") or "").partition(":")
-    return RegistryAddress(url, user or None, password)
+    return registry_connection(options)
 
 
 _DECIDED_HERE = {

@@ -24,6 +24,7 @@ from cordwood.registry.schemas.protobuf.schema import ProtobufSchema
 from cordwood.registry.schemas.schema import AVRO, JSON, PROTOBUF, InvalidSchema
 from cordwood.runtime.blocking_http import Unreachable
 from cordwood.spark.errors import BadOption, CannotWrite
+from cordwood.spark.registry_access import client_of
 from cordwood.spark.sink.options import SinkOptions, TypedOptions
 
 _TYPES = {"avro": AVRO, "json": JSON, "protobuf": PROTOBUF}
@@ -40,8 +41,7 @@ def typed_columns(options: SinkOptions, schema: StructType) -> list["TypedColumn
     """Registers what has to be registered. Raises `CannotWrite` or `BadOption`."""
     if options.registry is None:
         return []
-    address = options.registry
-    registry = RegistryClient(address.url, user=address.user, password=address.password)
+    registry = client_of(options.registry)
     return [TypedColumn.planned(each, schema, registry) for each in options.typed]
 
 

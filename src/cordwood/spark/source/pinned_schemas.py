@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from cordwood.registry.client import RegisteredSchema, RegistryClient, RegistryRefused
+from cordwood.registry.client import RegisteredSchema, RegistryRefused
 from cordwood.registry.columns.avro_types import Untypable
 from cordwood.registry.columns.decoder import ColumnDecoder, UnknownSchema
 from cordwood.registry.columns.planning import plan_for
@@ -21,10 +21,10 @@ from cordwood.registry.schemas.parsing import parse_schema
 from cordwood.registry.schemas.schema import InvalidSchema, Schema
 from cordwood.registry.serializers.strategies import record_subject, topic_record_subject, topic_subject
 from cordwood.runtime.blocking_http import Unreachable
-from cordwood.runtime.tls import ClientTls, KeyPair, TlsError
 from cordwood.spark.errors import BadOption, CannotRead
+from cordwood.spark.registry_access import RegistryConnection, client_of
 from cordwood.spark.source.offsets import SCHEMAS
-from cordwood.spark.source.registry_options import PartOptions, RegistryConnection, RegistryOptions
+from cordwood.spark.source.registry_options import PartOptions, RegistryOptions
 from cordwood.spark.source.topics import TopicChoice
 
 _NO_SUCH = (40401, 40402, 40403)
@@ -173,21 +173,6 @@ def _parsed(line: str) -> dict[str, Any]:
 
 
 # ---- in each process
-
-
-@lru_cache(16)
-def client_of(connection: RegistryConnection) -> RegistryClient:
-    """Raises `BadOption` for files that cannot be used."""
-    tls = None
-    if connection.ca_file is not None or connection.certificate_file is not None:
-        keys = None
-        if connection.certificate_file is not None:
-            keys = KeyPair(connection.certificate_file, connection.key_file, connection.key_password)
-        try:
-            tls = ClientTls(connection.ca_file, keys)
-        except TlsError as error:
-            raise BadOption(f"in the registrySsl options: {error}") from None
-    return RegistryClient(connection.url, user=connection.user, password=connection.password, tls=tls)
 
 
 @lru_cache(64)

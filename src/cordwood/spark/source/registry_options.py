@@ -7,21 +7,13 @@ from typing import Final
 
 from cordwood.spark.errors import BadOption
 from cordwood.spark.options import Options
+from cordwood.spark.registry_access import CONNECTION, RegistryConnection, registry_connection
 
 FORMATS: Final = ("avro", "json", "protobuf", "auto")
 _TYPES = {"avro": "AVRO", "json": "JSON", "protobuf": "PROTOBUF"}
 _STRATEGIES = ("TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy")
 MODES: Final = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
 
-CONNECTION = (
-    "registry",
-    "registryUser",
-    "registryPassword",
-    "registrySslCa",
-    "registrySslCertificate",
-    "registrySslKey",
-    "registrySslKeyPassword",
-)
 _OF_PART = ("Subject", "SchemaVersion", "SchemaId", "ReaderSchema", "RecordName", "Message")
 KNOWN = (
     *CONNECTION,
@@ -30,18 +22,6 @@ KNOWN = (
     *(f"{part}{name}" for part in ("key", "value") for name in _OF_PART),
     "checkpointLocation",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class RegistryConnection:
-    url: str
-    """Or several, separated by commas."""
-    user: str | None = None
-    password: str = ""
-    ca_file: str | None = None
-    certificate_file: str | None = None
-    key_file: str | None = None
-    key_password: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +56,9 @@ class RegistryOptions:
 
 def registry_options(options: Options) -> RegistryOptions | None:
     """None for a read without a registry. Raises `BadOption`."""
-    url = options.text("registry")
+    connection = registry_connection(options)
     formats = {part: options.text(f"{part}Format") for part in ("key", "value")}
-    if url is None:
+    if connection is None:
         for name in KNOWN:
             if name in options and name != "checkpointLocation":
                 raise BadOption(f"{name} goes with the option registry, the URL of a schema registry")
@@ -91,9 +71,7 @@ def registry_options(options: Options) -> RegistryOptions | None:
     parts = tuple(_part(options, part) for part in ("key", "value") if _is_typed(options, part))
     if not parts:
         raise BadOption(f"registry needs valueFormat or keyFormat; expected {' or '.join(FORMATS)}")
-    return RegistryOptions(
-        _connection(options, url), parts, options.word("mode", MODES, MODES[0]), options.text("checkpointLocation")
-    )
+    return RegistryOptions(connection, parts, options.word("mode", MODES, MODES[0]), options.text("checkpointLocation"))
 
 
 def _is_typed(options: Options, part: str) -> bool:
@@ -136,22 +114,3 @@ def _version(options: Options, name: str) -> int | None:
     if (options.text(name) or "").strip().lower() == "latest":
         return None
     return options.whole_number(name, least=1)
-
-
-def _connection(options: Options, url: str) -> RegistryConnection:
-    for each in url.split(","):
-        if not each.strip().startswith(("http://", "https://")):
-            raise BadOption(f"registry is {url!r}; expected http://host:port or https://host:port, or several")
-    if "registryPassword" in options and "registryUser" not in options:
-        raise BadOption("registryPassword goes with registryUser")
-    if "registrySslKey" in options and "registrySslCertificate" not in options:
-        raise BadOption("registrySslKey goes with registrySslCertificate")
-    return RegistryConnection(
-        url,
-        options.text("registryUser"),
-        options.text("registryPassword") or "",
-        options.text("registrySslCa"),
-        options.text("registrySslCertificate"),
-        options.text("registrySslKey"),
-        options.text("registrySslKeyPassword"),
-    )
