@@ -143,7 +143,7 @@ class Background:
         except DiskError as error:
             self._broker.replicas.disk_failed(error)
         except FileGone as error:
-            _log.debug("%s has changed meanwhile: %s", directory.disk.root, error)
+            _log.debug("%s has changed in the meantime: %s", directory.disk.root, error)
 
     @property
     def _online(self) -> list[LogDirectory]:

@@ -29,7 +29,7 @@ class InvalidValue(ConfigError):
 class UnknownKey(ConfigError):
     def __init__(self, name: str, value: str, known: Iterable[str]) -> None:
         near = nearest(name, known)
-        hint = f"; did you mean {near}?" if near else "; docs/configuration.md lists those that are known"
+        hint = f"; did you mean {near}?" if near else "; docs/configuration.md lists all settings"
         super().__init__(f"Unknown configuration {name} (value {value!r}){hint}")
         self.name = name
 

@@ -206,7 +206,7 @@ class Controller:
         """The records that a controller writes before its first decision."""
         if self._loader.in_transaction:
             # Its predecessor did not come to the end of it.
-            return [AbortTransactionRecord(reason="the controller that began it is not active any more")]
+            return [AbortTransactionRecord(reason="the controller that started it is no longer active")]
         if not self.image.features:
             # The log is new.
             return activation_records(self._bootstrap(), self.config.integer("min.insync.replicas"))

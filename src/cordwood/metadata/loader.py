@@ -97,7 +97,7 @@ class Loader:
             except InvalidMetadata:
                 raise
             except Exception as error:
-                what = f"the batch of offset {batch.base_offset} cannot be loaded: {type(error).__name__}: {error}"
+                what = f"the batch at offset {batch.base_offset} cannot be loaded: {type(error).__name__}: {error}"
                 raise InvalidMetadata(what) from error
             if not self.in_transaction:
                 self._publish(delta)
@@ -109,7 +109,7 @@ class Loader:
             except Exception:  # noqa: BLE001  # our bug; the other publishers are not to miss the change
                 self.publishing_errors += 1
                 _log.exception(
-                    "Applying the metadata up to offset %d failed in %s: this change may be in effect in part only. "
+                    "Applying the metadata up to offset %d failed in %s: this change may be only partly in effect. "
                     "Later changes are applied; restart the node to apply this one",
                     self.image.covers.offset - 1,
                     type(publisher).__name__,

@@ -132,7 +132,7 @@ class Server:
         self._per_ip[host] += 1
         self._per_listener[listener] += 1
         self._number += 1
-        assert self._handler is not None, "peers are held until there is somebody to serve them"
+        assert self._handler is not None, "connections are held until a handler is set"
         served = ServedConnection(
             connection,
             ConnectionInfo(connection, listener, self._number),

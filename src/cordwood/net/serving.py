@@ -400,7 +400,7 @@ class ServedConnection:
     def _unsendable(self, error: Exception) -> None:
         """Fails a request whose response cannot be sent."""
         self._counts.handler_failures += 1
-        _log.error("%s: connection closed: a response is not made of parts", self.info, exc_info=error)
+        _log.error("%s: connection closed: a response is not a list of parts", self.info, exc_info=error)
         self._connection.abort()
 
     def _failed(self, error: BaseException, head: bytes | bytearray, size: int) -> None:

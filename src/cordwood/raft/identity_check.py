@@ -69,7 +69,7 @@ class IdentityCheck:
         if epoch != self._warned_epoch:
             self._warned_epoch = epoch
             logger.warning(
-                "Ignoring that node %d is said to lead epoch %d%s: this node has that id and is %s. It waits for "
+                "Ignoring the claim that node %d leads epoch %d%s: this node has that id and is %s. It waits for "
                 "another leader",
                 self._node_id, epoch, "" if where is None else f" at {where.host}:{where.port}", state,
             )  # fmt: skip

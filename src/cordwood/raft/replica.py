@@ -163,7 +163,7 @@ class Replica:
             self.identity_check.has_leader()
         if epoch == quorum.epoch and leader_id is not None and quorum.leader_id not in (None, leader_id):
             raise InconsistentQuorum(
-                f"node {leader_id} is said to lead epoch {epoch}, but node {quorum.leader_id} leads it"
+                f"node {leader_id} was reported to lead epoch {epoch}, but node {quorum.leader_id} leads it"
             )
         if epoch > quorum.epoch:
             if leader_id is not None and endpoints:

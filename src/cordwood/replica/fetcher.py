@@ -186,7 +186,7 @@ class Fetcher:
         try:
             response = await peer.send(request, self._settings.timeout_ms, at_least=_REPLICA_STATE_SINCE)
         except PeerError as error:
-            _log.debug("Broker %d cannot be fetched from: %s", self.leader_id, error)
+            _log.debug("Cannot fetch from broker %d: %s", self.leader_id, error)
             self._reachability.lost(self.leader_id)
             return await self._pause(number, max(peer.backoff_s, _RETRY_S))
         self._reachability.regained(self.leader_id)
@@ -325,7 +325,7 @@ class Fetcher:
             starts = await self._list_offsets(wanted, _EARLIEST)
             ends = await self._list_offsets(wanted, _LATEST)
         except PeerError as error:
-            _log.debug("Broker %d cannot be asked for offsets: %s", self.leader_id, error)
+            _log.debug("Cannot list offsets on broker %d: %s", self.leader_id, error)
             starts = ends = {}
         for partition, effect in wanted:
             place = (partition.topic, partition.index)

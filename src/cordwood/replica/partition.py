@@ -234,7 +234,7 @@ class Partition:
             if current_leader_epoch < epoch:
                 raise Refusal(
                     ErrorCode.FENCED_LEADER_EPOCH,
-                    f"leader epoch {current_leader_epoch} of {self} is over; it is {epoch} now",
+                    f"leader epoch {current_leader_epoch} of {self} is outdated; the current one is {epoch}",
                 )
             raise Refusal(
                 ErrorCode.UNKNOWN_LEADER_EPOCH,
@@ -411,7 +411,7 @@ class Partition:
                         log.append_as_follower(records, now_ms, leader_epoch)
                     except Refusal as refusal:
                         # The rest of the answer rests on what could not be appended.
-                        _log.warning("%s: what the leader sent is not appended, and fetched again: %s", self, refusal)
+                        _log.warning("%s: cannot append the leader's batches, fetching again: %s", self, refusal)
                         follower.step(following.AppendRefused(refusal), now_ms)
                         return None
                     if log.flush_due(now_ms) or log.segments.active is not self._active:

@@ -178,7 +178,7 @@ class Shard(Generic[S]):
         promise: Promise[T] = response if isinstance(response, Promise) else Promise()
 
         def committed(error: ErrorCode) -> None:
-            refusal = Refusal(error, "what was decided is not committed") if error else None
+            refusal = Refusal(error, "the decision was not committed") if error else None
             for answer in decided.answers:
                 answer.promise.resolve(refusal or answer.response)
             if refusal is None:

@@ -164,7 +164,7 @@ def _snappy_block(block: memoryview, room: int, limit: int) -> memoryview:
     try:
         size = cramjam.snappy.decompress_raw_len(block)
         if size > len(block) * _SNAPPY_MAX_RATIO:
-            raise DecompressionError(f"snappy: {len(block)} bytes cannot hold the {size} they claim")
+            raise DecompressionError(f"snappy: {len(block)} bytes cannot decompress to the declared {size}")
         if size > room:
             raise _too_large(limit)
         return memoryview(cramjam.snappy.decompress_raw(block))

@@ -90,7 +90,7 @@ def parse_end_txn_marker(key: bytes | None, value: bytes | None) -> EndTxnMarker
     """Decodes a transaction marker. Later versions may have more fields after those of version 0."""
     control_type = parse_control_type(key)
     if control_type not in (ControlType.ABORT, ControlType.COMMIT):
-        raise InvalidRecord(f"a control record of type {control_type} is no transaction marker")
+        raise InvalidRecord(f"a control record of type {control_type} is not a transaction marker")
     if value is None or len(value) < _END_TXN_MARKER.size:
         raise InvalidRecord(f"a transaction marker has {_END_TXN_MARKER.size} bytes or more, this one is {value!r}")
     version, coordinator_epoch = _END_TXN_MARKER.unpack_from(value)

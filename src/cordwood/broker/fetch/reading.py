@@ -222,7 +222,7 @@ class FetchRead:
         if topic is None:
             topic = wanted.topic = broker.topic_name(wanted.topic_id)
             if topic is None:
-                raise Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic of this id")
+                raise Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
         partition = broker.hosted(topic, wanted.index)
         if wanted.topic_id not in (partition.topic_id, ZERO_UUID):
             # The topic was deleted and made again.
@@ -241,7 +241,7 @@ class FetchRead:
                 ErrorCode.UNKNOWN_LEADER_EPOCH
                 if wanted.current_leader_epoch >= 0
                 else ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"{replica_id} is no replica of {partition}",
+                f"{replica_id} is not a replica of {partition}",
             )
         return partition, log
 

@@ -72,7 +72,7 @@ def _delete(partition: Partition, offset: int) -> int:
         raise Refusal(ErrorCode.POLICY_VIOLATION, f"{partition} has a cleanup policy without `delete`")
     start = log.high_watermark if offset == _HIGH_WATERMARK else offset
     if start < 0:
-        raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE, f"{start} is no offset")
+        raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE, f"{start} is not a valid offset")
     partition.advance_start(start)
     return log.start_offset
 

@@ -170,7 +170,7 @@ class MarkerSender:
                     continue
                 if code == ErrorCode.TRANSACTION_COORDINATOR_FENCED:
                     topic, index = partition
-                    job.fail(Refusal(ErrorCode.of(code), f"{topic}-{index} has heard of a later coordinator"))
+                    job.fail(Refusal(ErrorCode.of(code), f"{topic}-{index} has seen a later coordinator epoch"))
                 elif code in _SETTLED:
                     _log.info(
                         "%s-%d needs no marker of producer %d: %s", *partition, producer_id, ErrorCode.of(code).name

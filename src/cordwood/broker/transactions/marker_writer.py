@@ -158,6 +158,6 @@ def _check_epoch(log: Log, marker: Marker) -> None:
     if producer is not None and producer.txn_first_offset >= 0 and marker.producer_epoch <= producer.epoch:
         raise Refusal(
             ErrorCode.INVALID_PRODUCER_EPOCH,
-            f"a marker of epoch {marker.producer_epoch} cannot end what producer {marker.producer_id} has begun with "
+            f"a marker of epoch {marker.producer_epoch} cannot end what producer {marker.producer_id} began with "
             f"epoch {producer.epoch}",
         )

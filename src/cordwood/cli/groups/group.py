@@ -75,7 +75,7 @@ def list_all(
     patterns: OptionalPatterns = None,
     states: Annotated[
         list[State] | None,
-        typer.Option("--state", "-s", case_sensitive=False, help="Only those in this state; may be repeated."),
+        typer.Option("--state", "-s", case_sensitive=False, help="Only groups in this state; may be repeated."),
     ] = None,
     kinds: Annotated[
         list[Kind] | None,

@@ -25,7 +25,7 @@ _SUPER_USERS = "super.users"
 _AUTHORIZER_KEYS = frozenset({_SUPER_USERS, "allow.everyone.if.no.acl.found"})
 # Keys that keep clients out, and can be set for one listener.
 _RESTRICTIONS = frozenset({"max.connections", "ssl.cipher.suites", "ssl.client.auth", "ssl.enabled.protocols"})
-ADVICE = "Remove what asks for protection that is not there; docs/security.md lists what is protected."
+ADVICE = "Remove settings that ask for protection that is not available; docs/security.md lists what is protected."
 
 
 def broken_promise(name: str, text: str) -> str | None:
@@ -68,7 +68,7 @@ def _keys_of_no_listener(config: BrokerConfig) -> Iterator[str]:
         if listener is None or base_of(name) not in _RESTRICTIONS:
             continue
         if listener not in bound:
-            yield f"{name}: there is no listener {listener}, so that nothing would be restricted; check its name"
+            yield f"{name}: there is no listener {listener}, so nothing would be restricted; check its name"
         elif not name.startswith(f"{LISTENER_PREFIX}{listener.lower()}."):
             right = f"{LISTENER_PREFIX}{listener.lower()}.{base_of(name)}"
             yield f"{name} would have no effect: the listener's name is in lower case there, as in {right}"

@@ -69,7 +69,7 @@ def mend(disk: Disk, directory: str, snapshot_offset: int, recorded: int | None,
         return
     for copy in _cut(disk, directory, damage):
         logger.warning(
-            "Cutting %s/%s at position %d, offset %d (%s); what was cut off is kept as %s",
+            "Cutting %s/%s at position %d, offset %d (%s); the removed data is kept in %s",
             disk.root,
             damage.path,
             damage.position,
@@ -105,7 +105,7 @@ def _inspect(disk: Disk, directory: str, from_offset: int) -> _Inspection:
         position = 0
         try:
             if base != next_offset:
-                raise CorruptBatch(f"the log goes on at offset {base}: what was before it is missing")
+                raise CorruptBatch(f"the log continues at offset {base}: earlier records are missing")
             for position, header, data in whole_batches(file, 0, file.size):
                 check_crc(data, header)
                 if header.base_offset != next_offset:

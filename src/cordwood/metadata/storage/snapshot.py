@@ -128,7 +128,7 @@ def decode_snapshot(path: str, data: bytes) -> Snapshot:
         quorum = quorum.after(control_type, record.value or b"")
         is_complete = control_type is ControlType.SNAPSHOT_FOOTER
     if header is None or not is_complete:
-        raise InvalidMetadata(f"{path} is no whole snapshot: its {'header' if header is None else 'footer'} is missing")
+        raise InvalidMetadata(f"{path} is incomplete: its {'header' if header is None else 'footer'} is missing")
     return Snapshot(records, header.last_contained_log_timestamp, quorum)
 
 
@@ -162,4 +162,4 @@ def _decoded(path: str, record: Record) -> MetadataRecord:
     try:
         return decode_metadata_record(record.value or b"")[0]
     except DecodeError as error:
-        raise InvalidMetadata(f"{path} cannot be read at its offset {record.offset}: {error}") from error
+        raise InvalidMetadata(f"{path} cannot be read at offset {record.offset}: {error}") from error

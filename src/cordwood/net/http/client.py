@@ -96,7 +96,7 @@ class _Reception:
                 elif event is h11.NEED_DATA or isinstance(event, h11.ConnectionClosed) or event is h11.PAUSED:
                     return
         except h11.RemoteProtocolError as error:
-            self._fail(ConnectionLost(f"the answer is no HTTP: {error}"))
+            self._fail(ConnectionLost(f"the answer is not HTTP: {error}"))
 
     def _fail(self, error: NetworkError) -> None:
         if not self.answer.done():

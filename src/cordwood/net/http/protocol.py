@@ -207,7 +207,7 @@ def _split_target(method: bytes, target: bytes) -> tuple[bytes, bytes]:
         if not target.startswith(b"/"):
             target = b"/" + target
     if not target.startswith(b"/"):
-        raise _Refused(HTTPStatus.BAD_REQUEST, "the request target has to be a path: /metrics, for example")
+        raise _Refused(HTTPStatus.BAD_REQUEST, "the request target must be a path: /metrics, for example")
     path, _, query = target.partition(b"?")
     return path, query
 

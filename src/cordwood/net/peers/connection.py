@@ -117,9 +117,11 @@ class PeerConnection:
         except DecodeError as error:
             raise MalformedResponse(f"{self._channel.peer}: {error}") from error
         except UnsupportedVersion as error:
-            raise UnsupportedByPeer(f"{self.versions.whose}'s version {version} cannot say this: {error}") from error
+            raise UnsupportedByPeer(
+                f"{self.versions.whose}'s version {version} cannot encode this request: {error}"
+            ) from error
         except EncodeError as error:
-            raise Unencodable(f"this cannot be said to a broker: {error}") from error
+            raise Unencodable(f"this request cannot be sent to a broker: {error}") from error
         finally:
             self._used_at = self._loop.time()
         self._mute(getattr(response, "throttle_time_ms", 0))
@@ -140,9 +142,7 @@ class PeerConnection:
                     await self._channel.room()
             except TimeoutError as error:
                 self.abort()
-                raise Disconnected(
-                    f"{self._channel.peer} has not taken what was sent within {timeout_s:g} s"
-                ) from error
+                raise Disconnected(f"{self._channel.peer} has not read the data sent within {timeout_s:g} s") from error
             except NetworkError as error:
                 raise Disconnected(str(error)) from error
 
@@ -162,7 +162,9 @@ class PeerConnection:
         try:
             response = self._channel.start(request, version)
         except UnsupportedVersion as error:
-            raise UnsupportedByPeer(f"{self.versions.whose}'s version {version} cannot say this: {error}") from error
+            raise UnsupportedByPeer(
+                f"{self.versions.whose}'s version {version} cannot encode this request: {error}"
+            ) from error
         self._used_at = self._loop.time()
         response.add_done_callback(lambda done: on_answer(self._read(type(request), version, done)))
 
@@ -201,7 +203,7 @@ class PeerConnection:
         # A loss is told once.
         self.has_unanswered = False
         if self.is_lost:
-            raise Disconnected(f"{self._channel.peer} hung up; what it was sent without acknowledgements may be lost")
+            raise Disconnected(f"{self._channel.peer} closed the connection; unacknowledged requests may be lost")
         await self.ask(ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version=__version__))
 
     def close(self) -> None:

@@ -51,7 +51,7 @@ def _begin(replica: Replica, received: RequestReceived, request: RemoveRaftVoter
         return refused
     voters = replica.control.voters.without_voter(key)
     if voters is None:
-        return ErrorCode.VOTER_NOT_FOUND, f"{key} is no voter: {replica.control.voters}"
+        return ErrorCode.VOTER_NOT_FOUND, f"{key} is not a voter: {replica.control.voters}"
     if not len(voters):
         return ErrorCode.VOTER_NOT_FOUND, f"{key} is the only voter; add another one first"
     logger.info("Removing voter %s from %s", key, replica.control.voters)

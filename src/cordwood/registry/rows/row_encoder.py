@@ -230,7 +230,7 @@ class Symbols(Cells):
         name = bytes(self.values.contents[start : start + size])
         number = self.numbers.get(name)
         if number is None:
-            raise CannotEncode(f"{self.path} is {name.decode('utf-8', 'replace')!r}, which is no symbol of its enum")
+            raise CannotEncode(f"{self.path} is {name.decode('utf-8', 'replace')!r}, which is not a symbol of its enum")
         if self.is_zigzag:
             out.zigzag(number)
         else:

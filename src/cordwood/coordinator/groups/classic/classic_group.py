@@ -243,7 +243,7 @@ class ClassicGroup:
 
     def check_offset_delete(self) -> None:
         if not self.is_empty and self.protocol_type != CONSUMER_PROTOCOL_TYPE:
-            raise Refusal(ErrorCode.NON_EMPTY_GROUP, f"{self} has members, and what they read is not known")
+            raise Refusal(ErrorCode.NON_EMPTY_GROUP, f"{self} has members whose topics are unknown")
 
     def check_delete(self) -> None:
         if not self.is_empty:

@@ -63,7 +63,7 @@ class Documents:
         try:
             uri = urljoin(base, reference) if reference != "#" else urldefrag(base).url
         except ValueError as error:
-            raise InvalidSchema(f"$ref {reference!r} is no URI: {error}") from None
+            raise InvalidSchema(f"$ref {reference!r} is not a URI: {error}") from None
         document_uri, fragment = urldefrag(uri)
         for candidate in (uri, reference):
             if candidate in self._by_uri:
