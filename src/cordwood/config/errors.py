@@ -35,7 +35,7 @@ class UnknownKey(ConfigError):
 
 
 class BadConfiguration(ConfigError):
-    """All reasons why a node cannot start, one per line."""
+    """Carries all reasons why a node cannot start, one per line."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))

@@ -1,7 +1,7 @@
 """The start of a cluster's metadata: the result of formatting a directory, and the first controller's records.
 
-`format_directory` does what `kafka-storage format` does to a directory; `meta.properties`, which says that it is
-formatted, is the caller's and comes last.
+`format_directory` does what `kafka-storage format` does to a directory; the caller writes `meta.properties`, which
+marks it as formatted, afterwards.
 """
 
 from collections.abc import Mapping, Sequence
@@ -85,8 +85,8 @@ def read_bootstrap(disk: Disk) -> list[MetadataRecord]:
 def activation_records(bootstrap: Sequence[MetadataRecord], min_insync_replicas: int) -> list[MetadataRecord]:
     """The first records in a log without metadata: one transaction, which sets the features.
 
-    With eligible leader replicas `min.insync.replicas` is the cluster's and not each broker's, so what is configured
-    becomes its dynamic default (KIP-966).
+    With eligible leader replicas `min.insync.replicas` belongs to the cluster and not to each broker, so the configured
+    value becomes the dynamic default (KIP-966).
     """
     records = list(bootstrap)
     if any(isinstance(record, FeatureLevelRecord) and record.name == ELR_VERSION for record in bootstrap):

@@ -105,7 +105,7 @@ async def _is_durable(broker: Broker, topic: str, index: int, start: int) -> boo
     while directory is not None and not directory.is_offline:
         log = directory.logs.get((topic, index))
         if log is None or log.segments.first.base_offset >= start:
-            # Deleted meanwhile, or recorded by its first segment.
+            # Deleted since then, or recorded by its first segment.
             return True
         if directory.checkpoints.log_starts.offset_of((topic, index)) >= start:
             return True

@@ -43,9 +43,9 @@ _RETRY_MS = 100
 _RETRY_MAX_MS = 1_000
 # Back-off before a completion that could not be written is retried.
 _COMPLETION_RETRY_MS = 100
-# About 50 µs each on this broker: other work has a turn before the next.
+# About 50 µs each on this broker: other work runs before the next.
 _AT_ONCE = 100
-# The partition has seen a later epoch of the producer, so that this transaction is over there; or it can never have
+# The partition has seen a later epoch of the producer, so this transaction has ended there; or it can never have
 # accepted a record of a transaction.
 _SETTLED = (
     ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -226,7 +226,7 @@ class _Job:
         self.failures = 0
         self._shard = shard
         self._prepared = prepared
-        # The partitions that lack a marker.
+        # The partitions without a marker so far.
         self._missing = missing
         self._is_done = False
 

@@ -79,7 +79,7 @@ class MarkerWriter:
     def _write_one(self, topic: str, index: int, marker: Marker, waiting: _Waiting) -> WritableTxnMarkerPartitionResult:
         result = WritableTxnMarkerPartitionResult(partition_index=index)
         if marker.producer_id < 0 or marker.producer_epoch < 0:
-            # There is no such producer, and Kafka has no better error for that.
+            # Unknown producer; Kafka has no better error for that.
             result.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
             return result
         try:

@@ -197,7 +197,7 @@ def remove_members(
     reason: Annotated[str | None, typer.Option(help="Reason, for the brokers' logs.")] = None,
     yes: YesDelete = False,
 ) -> None:
-    """Remove members from a group, such as static members whose process is gone. A live member joins again."""
+    """Remove members from a group, such as static members whose process has died. A live member joins again."""
     named = [*(instances or []), *(members or [])]
     if bool(named) == everyone:
         raise typer.BadParameter("name members, or give --all", param_hint="--member")

@@ -111,7 +111,7 @@ def _ending_on_signals() -> Iterator[None]:
     temporary is removed."""
 
     def end(number: int, _frame: object) -> NoReturn:
-        # Whatever is broken off by this is not worth a line.
+        # Don't log the work interrupted by this.
         logging.disable()
         warnings.simplefilter("ignore")
         raise SystemExit(128 + number)

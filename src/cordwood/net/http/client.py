@@ -31,8 +31,8 @@ async def request(
     timeout_s: float,
     tls: ClientTls | None = None,
 ) -> HttpAnswer:
-    """On a connection of its own; with `tls`, an https one. Raises `CannotConnect` if nothing was sent, and another
-    `NetworkError` if there is no answer, also when there is none in time."""
+    """Uses a new connection; with `tls`, https. Raises `CannotConnect` if nothing was sent, and another `NetworkError`
+    if there is no response in time."""
     try:
         async with asyncio.timeout(timeout_s):
             connection = await network.connect(address.host, address.port, tls)

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 def remove_voter_request(replica: Replica, voter: ReplicaKey) -> RemoveRaftVoterRequest:
-    """A replica that lost its disk asks for its former self to be removed, so that it can join anew."""
+    """A replica that lost its disk asks for its former self to be removed, so that it can rejoin."""
     return RemoveRaftVoterRequest(
         cluster_id=replica.config.cluster_id, voter_id=voter.id, voter_directory_id=voter.directory_id
     )

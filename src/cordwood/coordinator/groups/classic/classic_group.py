@@ -67,7 +67,7 @@ class ClassicGroup:
         # Members that have not sent SyncGroup in this generation.
         self.pending_syncs: dict[str, None] = {}
         self.waiting_to_join = 0
-        # The initial rebalance of an empty group waits for more members, and longer if the group has grown meanwhile.
+        # The initial rebalance of an empty group waits for more members, and longer if the group is still growing.
         self.is_initial_rebalance = False
         self.has_grown = False
         # Number of members that support each protocol.
