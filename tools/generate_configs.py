@@ -97,8 +97,8 @@ def imports(body: str) -> str:
     for module, names in (
         ("definition", ("Definition", "Importance", "Synonym", "UpdateMode", "index")),
         ("own_keys", tuple(OWN.values())),
-        ("validity", VALIDITIES),
-        ("values", ("Type",)),
+        ("validation.validity", VALIDITIES),
+        ("validation.values", ("Type",)),
     ):
         used = [name for name in names if re.search(rf"\b{name}\b", body)]
         if used:

@@ -7,8 +7,16 @@ from __future__ import annotations
 
 from cordwood.config.definition import Definition, Importance, UpdateMode, index
 from cordwood.config.own_keys import OWN_KEYS
-from cordwood.config.validity import Addresses, Distinct, NonEmptyString, NonNullString, OneOf, OneOfInAnyCase, Range
-from cordwood.config.values import Type
+from cordwood.config.validation.validity import (
+    Addresses,
+    Distinct,
+    NonEmptyString,
+    NonNullString,
+    OneOf,
+    OneOfInAnyCase,
+    Range,
+)
+from cordwood.config.validation.values import Type
 
 BROKER = index(
     Definition("add.partitions.to.txn.retry.backoff.max.ms", Type.INT, 100, valid=Range(0), importance=Importance.HIGH),
