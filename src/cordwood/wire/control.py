@@ -1,4 +1,4 @@
-"""Control records: what brokers and controllers write between the data, and consumers never see.
+"""Control records: written by brokers and controllers between the data, and hidden from consumers.
 
 The key says what the record is; the value is a message of its own. Transaction markers are built and read here; the
 other values are generated messages (LeaderChangeMessage, SnapshotHeaderRecord, SnapshotFooterRecord,
