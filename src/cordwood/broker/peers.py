@@ -33,7 +33,7 @@ class BrokerPeers:
         self._settings = settings
         self._random = random
         self._listener = listener
-        self._own_id, self._own_handlers = own or (None, {})
+        self._own = own
         self._image = MetadataImage()
         self._peers: dict[int, Peer] = {}
 
@@ -46,8 +46,8 @@ class BrokerPeers:
 
     def send(self, broker_id: int, request: Request[ResponseT]) -> ResponseT | Awaitable[ResponseT]:
         """Sends a request to any broker. This one answers without a connection, at once if its handler can."""
-        if broker_id == self._own_id:
-            response: ResponseT | Awaitable[ResponseT] = self._own_handlers[request.api_key](request)
+        if self._own is not None and broker_id == self._own[0]:
+            response: ResponseT | Awaitable[ResponseT] = self._own[1][type(request).api_key](request)
             return response
         return self.to(broker_id).send(request)
 
