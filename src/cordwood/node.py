@@ -4,8 +4,7 @@
         config, network=SocketNetwork(), clock=SystemClock(), random=SeededRandom(), open_disk=LocalDisk
     )
     node.bootstrap                      # "127.0.0.1:9092"
-    await node.stopped.wait()           # only if a disk fails that it cannot be without: `failure` says which
-    await node.stop()
+    await node.stopped.wait()           # only if an essential disk fails: `failure` says which await node.stop()
 
 All access to the outside world is passed in: the simulator runs the same code.
 """
@@ -96,7 +95,7 @@ class Halt:
                 start.cancel()
                 await asyncio.gather(start, return_exceptions=True)
             elif not start.cancelled():
-                # It may have failed just when the caller was cancelled: nobody else looks at its outcome then.
+                # It may have failed just when the caller was cancelled: then no one else retrieves its exception.
                 start.exception()
         return await start
 
@@ -339,7 +338,7 @@ class Node:
         if controller_role is not None:
             controller_role.probes.stop()
         await self._channels.close()
-        # While its listener is open: the other voters tell it the next leader.
+        # While its listener is open: the other voters send it the next leader.
         await self.quorum.finish()
         if controller_role is not None:
             await controller_role.listening.server.stop(STOP_GRACE_S)
@@ -374,7 +373,7 @@ def _member(
 
 class _Channels(NamedTuple):
     """The channels to the active controller. Heartbeats have their own connection: other requests may take long, and a
-    broken connection tells the controller that the broker is gone."""
+    broken connection signals the controller that the broker has died."""
 
     requests: RemoteChannel
     heartbeats: RemoteChannel
@@ -400,7 +399,7 @@ def _channels(
     def channel(purpose: str) -> RemoteChannel:
         settings = replace(
             peer_settings(config, config.quorum.listener, f"{purpose}-{config.node_id}"),
-            # The channel backs off by itself, and less if there is another controller.
+            # The channel has its own back-off, shorter if there is another controller.
             reconnect_backoff_ms=0,
             reconnect_backoff_max_ms=0,
         )

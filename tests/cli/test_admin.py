@@ -210,7 +210,7 @@ def test_members_are_taken_out_of_a_group(cli: Cli, topic: str) -> None:
 @pytest.mark.parametrize(
     ("command", "meaning"),
     [
-        ("acl list", "no access control lists: whoever can connect may do everything (no DescribeAcls)"),
+        ("acl list", "no access control lists: every client that can connect may do everything (no DescribeAcls)"),
         ("quota list", "no client quotas: no client is slowed down (no DescribeClientQuotas)"),
         ("scram list", "no SASL, and keep no passwords of users (no DescribeUserScramCredentials)"),
         ("token list", "no delegation tokens (no DescribeDelegationToken)"),

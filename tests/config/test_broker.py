@@ -56,8 +56,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
         "server.properties: num.partitions=none: Not a number of type INT (allowed: a 32-bit number, [1,...])",
         "--set: log.cleanup.policy=shred: String must be one of: compact, delete "
         "(allowed: a comma-separated list, of [compact, delete])",
-        "--set: Unknown configuration zookeeper.connect (value 'localhost'); "
-        "docs/configuration.md lists those that are known",
+        "--set: Unknown configuration zookeeper.connect (value 'localhost'); docs/configuration.md lists all settings",
     ]
 
 

@@ -119,4 +119,4 @@ def test_a_broker_with_the_id_of_the_leading_controller_stops_and_says_so(tmp_pa
         process.await_line("is ready")
         told = refusal("--config", str(tmp_path / "b.properties"))
     assert f"node.id 1 is in use: the controller at 127.0.0.1:{port} leads the metadata quorum with it" in told
-    assert told.count("Ignoring that node 1 is said to lead") == 1
+    assert told.count("Ignoring the claim that node 1 leads") == 1

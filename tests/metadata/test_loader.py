@@ -77,7 +77,7 @@ def test_a_publisher_that_fails_keeps_metadata_neither_from_the_others_nor_from_
 
 def test_a_committed_batch_that_cannot_be_loaded_is_invalid_metadata() -> None:
     unhashable = setting(["a"], "1")  # type: ignore[arg-type]
-    with pytest.raises(InvalidMetadata, match="the batch of offset 0 cannot be loaded"):
+    with pytest.raises(InvalidMetadata, match="the batch at offset 0 cannot be loaded"):
         Loader().committed([batch(0, unhashable)])
 
 

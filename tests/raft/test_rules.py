@@ -90,7 +90,7 @@ def test_5_2_a_candidate_follows_a_leader_that_it_learns_of() -> None:
 
 def test_5_2_two_leaders_in_one_epoch_stop_the_replica() -> None:
     stage = follower_of_2()
-    with pytest.raises(InconsistentQuorum, match="node 3 is said to lead epoch 1, but node 2 leads it"):
+    with pytest.raises(InconsistentQuorum, match="node 3 was reported to lead epoch 1, but node 2 leads it"):
         stage.play("begin from=3 epoch=1")
 
 

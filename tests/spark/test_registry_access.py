@@ -80,7 +80,7 @@ def test_columns_may_be_left_out_but_not_changed(registry_node: RegistryNode, to
 
 
 def test_a_registry_that_does_not_answer_is_an_error(registry_node: RegistryNode, topic: str) -> None:
-    with pytest.raises(CannotRead, match=r"the registry cannot be asked: 127\.0\.0\.1:1"):
+    with pytest.raises(CannotRead, match=r"the registry cannot be reached: 127\.0\.0\.1:1"):
         read(registry_node.options(topic) | {"registry": "http://127.0.0.1:1"})
 
 

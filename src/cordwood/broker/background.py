@@ -143,7 +143,7 @@ class Background:
         except DiskError as error:
             self._broker.replicas.disk_failed(error)
         except FileGone as error:
-            _log.debug("%s has changed meanwhile: %s", directory.disk.root, error)
+            _log.debug("%s has changed in the meantime: %s", directory.disk.root, error)
 
     @property
     def _online(self) -> list[LogDirectory]:
@@ -234,7 +234,7 @@ class Background:
     # Compaction
 
     def _begin_cleaners(self) -> None:
-        """Starts a task for each of `log.cleaner.threads`; surplus tasks end by themselves."""
+        """Starts a task for each of `log.cleaner.threads`; surplus tasks end."""
         while self._cleaners < self.cleaner.config.threads:
             self._cleaners += 1
             self._spawn(self._clean_always(self._cleaners))
@@ -274,7 +274,7 @@ class Background:
 
 
 class Pause:
-    """An interruptible sleep whose length may change meanwhile."""
+    """An interruptible sleep whose length may change while it lasts."""
 
     def __init__(self) -> None:
         self._sleeper: asyncio.Future[None] | None = None

@@ -1,9 +1,9 @@
 """Leaders whose connections to this broker have just broken, about which the controller is about to decide.
 
 A client that loses its leader asks for Metadata within a fraction of a millisecond; the controller needs some
-milliseconds to fence a broker that died. Answered with the old leader, librdkafka asks again a second later only. So
-an answer that would send a client to such a broker waits for the decision: until the broker is fenced, until it can be
-fetched from again, or for `PATIENCE_S` after the connection broke.
+milliseconds to fence a broker that died. If the answer names the old leader, librdkafka asks again only a second later.
+So an answer that would send a client to such a broker waits for the decision: until the broker is fenced, until it can
+be fetched from again, or for `PATIENCE_S` after the connection broke.
 """
 
 from __future__ import annotations

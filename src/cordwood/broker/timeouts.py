@@ -5,7 +5,7 @@ from __future__ import annotations
 from asyncio import get_running_loop
 from typing import Protocol
 
-# Event loops count in milliseconds, and may be that much early.
+# Event loops have millisecond resolution, and may fire that much early.
 _PRECISION_S = 0.001
 
 

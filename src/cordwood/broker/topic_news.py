@@ -1,4 +1,4 @@
-"""Logs what a committed metadata change does to topics: creation, deletion, new partitions, leaders."""
+"""Logs changes of topics when the metadata is committed: creation, deletion, new partitions, leaders."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class BrokerConfig:
     def for_listener(self, listener: str, name: str) -> Value:
         """The value of `listener.name.<listener>.<name>`, or else of `name` for all listeners.
 
-        A mechanism may stand before the name: `plain.sasl.jaas.config`.
+        A mechanism may precede the name: `plain.sasl.jaas.config`.
         """
         prefixed = f"{LISTENER_PREFIX}{listener.lower()}.{name}"
         return self._values[prefixed] if prefixed in self._values else self[base_of(prefixed) or name]
@@ -269,7 +269,7 @@ def overlaid(*layers: Settings) -> dict[str, str]:
 
 
 def describe_problem(definition: Definition, text: str, error: ConfigError, origin: str) -> str:
-    """Describes for a person what is wrong, where it was set, and what would be right."""
+    """Describes what is wrong, where it was set, and what would be right."""
     shown = "[hidden]" if definition.sensitive else text
     reason = error.reason if isinstance(error, InvalidValue) else error.message
     return f"{origin}: {definition.name}={shown}: {reason.rstrip('.')} (allowed: {definition.allowed})"

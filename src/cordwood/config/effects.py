@@ -51,8 +51,8 @@ class Section:
 
 _JVM = "Java's classes cannot be loaded into Cordwood"
 _THREADS = "one thread owns a broker: there is no such thread pool"
-_TIERED = "there is no tiered storage"
-_KERBEROS = "there is no Kerberos"
+_TIERED = "tiered storage is not supported"
+_KERBEROS = "Kerberos is not supported"
 NO_SASL = "SASL is not supported yet: clients could connect without authenticating"
 NO_AUTHORIZER = "authorizers and ACLs are not supported yet: every client may do everything"
 _NO_POLICIES = "policies are Java classes, which cannot be loaded: every request would be allowed"
@@ -337,7 +337,7 @@ BROKER_SECTION = Section(
         Rule(Effect.NEVER, "use `ssl.enabled.protocols`", ("ssl.protocol",)),
         Rule(
             Effect.NEVER,
-            "PEM files have no password of their own; `ssl.key.password` is the key's",
+            "PEM files have no password; `ssl.key.password` is the key's",
             ("ssl.keystore.password", "ssl.truststore.password"),
         ),
         Rule(Effect.WORKS, "replacing certificates of a running node", ("ssl.allow.*",)),

@@ -29,13 +29,13 @@ class InvalidValue(ConfigError):
 class UnknownKey(ConfigError):
     def __init__(self, name: str, value: str, known: Iterable[str]) -> None:
         near = nearest(name, known)
-        hint = f"; did you mean {near}?" if near else "; docs/configuration.md lists those that are known"
+        hint = f"; did you mean {near}?" if near else "; docs/configuration.md lists all settings"
         super().__init__(f"Unknown configuration {name} (value {value!r}){hint}")
         self.name = name
 
 
 class BadConfiguration(ConfigError):
-    """All reasons why a node cannot start, one per line."""
+    """Carries all reasons why a node cannot start, one per line."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))

@@ -11,18 +11,18 @@ class BadProperties(ValueError):
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Keys and values; of a key that stands twice, the last value."""
+    """Parses keys and values; the last value of a repeated key wins."""
     return dict(_parse_line(line) for line in _logical_lines(text))
 
 
 def write_properties(properties: Mapping[str, str], comment: str | None = None) -> str:
-    """Writes what `parse_properties` reads, in ASCII: one line per key, in the given order."""
+    """Formats properties for `parse_properties`, in ASCII: one line per key, in the given order."""
     comments = [] if comment is None else [f"#{_escape_unicode(line)}\n" for line in _LINE_END.split(comment)]
     pairs = (f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}\n" for key, value in properties.items())
     return "".join([*comments, *pairs])
 
 
-# Space, tab and form feed: what Java skips. A line ends with \n, \r or both, and with nothing else.
+# The blanks that Java skips: space, tab and form feed. A line ends with \n, \r or both, and with nothing else.
 _BLANK = " \t\f"
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -30,14 +30,15 @@ _ESCAPED = {character: f"\\{letter}" for letter, character in _ESCAPES.items()}
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments and blank ones; those that end with an odd number of backslashes go on in the next."""
+    """Lines without comments and blank ones; a line that ends with an odd number of backslashes continues on the
+    next."""
     lines = iter(_LINE_END.split(text))
     for line in lines:
         whole = line.lstrip(_BLANK)
         if not whole or whole[0] in "#!":
             continue
         while _continues(whole):
-            # The backslash at the very end of the text stands for nothing.
+            # A backslash at the very end of the text is dropped.
             whole = whole[:-1] + next(lines, "").lstrip(_BLANK)
         if whole:
             yield whole
@@ -82,7 +83,7 @@ def _unescape(text: str) -> str:
             else:
                 character = _ESCAPES.get(character, character)
         characters.append(character)
-    # Java's characters are UTF-16: two escapes may spell one of ours. A half that stands alone stays one.
+    # Java's characters are UTF-16: two escapes may spell one of ours. An unpaired surrogate stays as it is.
     return "".join(characters).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 

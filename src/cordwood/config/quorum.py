@@ -33,7 +33,7 @@ class QuorumSettings:
 
     def names_only(self, node_id: int, reached_at: Collection[Address]) -> bool:
         """True if no other node is named: all voters and bootstrap servers are this one, whose controller listeners
-        are reached at those addresses. A listener with port 0 is reached at a port that nobody can know before."""
+        are reached at those addresses. A listener with port 0 has an unpredictable port."""
         ports = {address.port for address in reached_at}
         hosts = {address.host for address in reached_at} | _LOOPBACK
         return self.static_voters.keys() <= {node_id} and all(
@@ -47,8 +47,8 @@ class QuorumSettings:
 
 
 def parse_voters(entries: Sequence[str]) -> dict[int, Address]:
-    """Parses `id@host:port` entries, whose form has been checked. Of two with the same id the last counts, as in Kafka.
-    Raises ConfigError for an address that no other node can connect to."""
+    """Parses `id@host:port` entries, whose form has been checked. The last of two entries with the same id wins, as in
+    Kafka. Raises ConfigError for an address that no other node can connect to."""
     voters = {}
     for entry in entries:
         node_id, _, address = entry.partition("@")

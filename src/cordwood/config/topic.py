@@ -1,4 +1,4 @@
-"""A topic's configuration: what was set for it, over what its broker says for all topics."""
+"""A topic's configuration: its own settings over the broker's defaults."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TopicConfigs:
         return self._settings.get(topic, {})
 
     def set_topic(self, topic: str, settings: Settings) -> None:
-        """Replaces what was set for a topic; nothing at all forgets it."""
+        """Replaces a topic's settings; an empty mapping removes the topic."""
         self._by_topic.pop(topic, None)
         if settings:
             self._settings[topic] = dict(settings)
@@ -68,7 +68,7 @@ class TopicConfigs:
 
 
 def topic_config(broker: BrokerConfig, settings: Settings) -> TopicConfig:
-    """Raises ConfigError where a setting cannot stand."""
+    """Raises ConfigError for an invalid setting."""
     values = topic_values(broker, settings)
     return TopicConfig(
         log=_log_config(values),
@@ -81,7 +81,7 @@ def topic_config(broker: BrokerConfig, settings: Settings) -> TopicConfig:
 
 
 def topic_values(broker: BrokerConfig, settings: Settings) -> dict[str, Value]:
-    """Every key of a topic and its value in effect; of settings that are no topic's nothing is said."""
+    """Every topic-level key with its effective value."""
     values = {
         name: definition.read(settings[name]) if name in settings else broker.fallback(definition)
         for name, definition in TOPIC.items()
@@ -132,7 +132,7 @@ def _log_config(values: Mapping[str, Value]) -> LogConfig:
     )
 
 
-# What is not one number in both.
+# Settings whose value is not a single number in both.
 _SPECIAL = frozenset({"compact", "delete", "compression_type", "message_timestamp_type"})
 
 

@@ -32,7 +32,7 @@ _COUNTERS = (
     ),
     (
         "kafka_controller_controllerstats_uncleanleaderelections_total",
-        "Elections of leaders that may lack records.",
+        "Unclean elections: the new leader may lack records.",
         "unclean_leader_elections",
     ),
     (

@@ -42,7 +42,7 @@ def write_quorum(page: Exposition, member: Member) -> None:
     gauge("uncommitted_voter_change", "1 while the leader changes the voters.", int(is_pending))
     gauge("election_latency_avg", "Milliseconds that elections took, on average.", figures.election_ms.average)
     gauge("election_latency_max", "Milliseconds that the longest election took.", figures.election_ms.maximum)
-    gauge("commit_latency_avg", "Milliseconds until what was appended here was committed.", figures.commit_ms.average)
+    gauge("commit_latency_avg", "Milliseconds from append to commit.", figures.commit_ms.average)
     gauge("commit_latency_max", "The most milliseconds until a record was committed.", figures.commit_ms.maximum)
     gauge(
         "append_records_rate",

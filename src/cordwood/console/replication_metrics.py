@@ -11,7 +11,7 @@ _MANAGER = "kafka_server_replicamanager_"
 
 
 class ReplicationFigures:
-    """Of the partitions that a broker leads."""
+    """Metrics of the partitions that a broker leads."""
 
     def __init__(self) -> None:
         self._under_replicated = 0

@@ -1,8 +1,8 @@
 """The controller: a shard over the metadata log, active while this node leads the metadata quorum.
 
-Its handlers are in `handlers/`. One that changes something has it decided: `controller.decide(lambda image: …)` with a
-function of `metadata.controller`. A decision sees everything that was decided before it; its response comes when what
-it wrote, and what it saw, is committed and was delivered to this node's own broker.
+Its handlers are in `handlers/`. A handler that changes something calls `controller.decide(lambda image: …)` with a
+function of `metadata.controller`. A decision sees everything that was decided before it; its response is sent when the
+records that it wrote and read are committed and delivered to this node's own broker.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ R = TypeVar("R")
 
 
 class Controller:
-    """The log's committed batches reach `loader` before they reach the controller, so that what it answers is in effect
-    on this node. `bootstrap` reads the records that the directory was formatted with, which the first controller of a
+    """The log's committed batches reach `loader` before they reach the controller, so that its answers are in effect on
+    this node. `bootstrap` reads the records that the directory was formatted with, which the first controller of a
     cluster writes."""
 
     def __init__(
@@ -80,7 +80,7 @@ class Controller:
 
     @property
     def config(self) -> BrokerConfig:
-        """With what is set dynamically."""
+        """Including dynamic settings."""
         return self._config.current
 
     @property
@@ -136,8 +136,8 @@ class Controller:
         return await settled(self._active.shard.decide(lambda state: decision(members, state.image)))
 
     async def decide_within(self, timeout_ms: int, decision: Callable[[MetadataImage], Decision[R]]) -> R:
-        """As `decide`; Refusal REQUEST_TIMED_OUT if it is not committed in time: it may be committed later. Without any
-        time nothing is decided, as in Kafka."""
+        """As `decide`; Refusal REQUEST_TIMED_OUT if it is not committed in time: it may be committed later. With a
+        timeout of zero nothing is decided, as in Kafka."""
         if timeout_ms > 0:
             try:
                 async with asyncio.timeout(timeout_ms / 1000):
@@ -153,7 +153,7 @@ class Controller:
     # Connections of brokers
 
     def watch(self, connection: ConnectionInfo, broker_id: int) -> None:
-        """The broker sends its heartbeats over this connection: that it closes may mean that the broker is gone."""
+        """Associates the broker with its heartbeat connection, whose end may mean that the broker has died."""
         if self._heartbeat_connections.get(connection.id) != broker_id:
             self._heartbeat_connections[connection.id] = broker_id
             connection.when_closed(lambda: self._disconnected(connection.id, broker_id))
@@ -172,7 +172,7 @@ class Controller:
         return contact is Contact.OUT_OF_TOUCH
 
     def refused_connection(self, broker_id: int, broker_epoch: int) -> None:
-        """Nobody takes connections where the broker is reached."""
+        """The broker's listener refuses connections."""
         if self._active is not None:
             members = self._active.members
             self._active.shard.decide(lambda _state: members.refused(broker_id, broker_epoch))
@@ -207,7 +207,7 @@ class Controller:
         records: list[MetadataRecord] = []
         if self._loader.in_transaction:
             # Its predecessor did not come to the end of it.
-            records.append(AbortTransactionRecord(reason="the controller that began it is not active any more"))
+            records.append(AbortTransactionRecord(reason="the controller that started it is no longer active"))
         if not self.image.features:
             # The log is new, or its first transaction is the one that is aborted.
             records += activation_records(self._bootstrap(), self.config.integer("min.insync.replicas"))
@@ -316,7 +316,7 @@ class ControllerLog:
         self._waiting.append((end_offset, then))
 
     def committed(self) -> None:
-        """The high watermark has moved, and the node's loader has what is below it."""
+        """Handles a new high watermark; the node's loader has applied everything below it."""
         high_watermark = self._log.high_watermark
         self._state.committed(high_watermark)
         while self._waiting and self._waiting[0][0] <= high_watermark:

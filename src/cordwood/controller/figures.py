@@ -10,7 +10,7 @@ from cordwood.metadata.image import NO_LEADER, Topics
 
 from .controller import Controller
 
-# Topics looked at per turn of the loop: about a millisecond.
+# Topics processed per turn of the loop: about a millisecond.
 _PER_TURN = 500
 
 

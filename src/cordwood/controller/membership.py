@@ -31,7 +31,7 @@ from .sessions import BrokerSessions, Expired, Expiry
 _log = logging.getLogger(__name__)
 
 _TIMER = "broker sessions"
-# A timer that is so much late shows that this process stood still.
+# A timer this late shows that this process was suspended.
 _LATE_MS = 250
 
 
@@ -42,7 +42,7 @@ class SessionSettings:
 
 
 class Membership:
-    """`timers` are those of the controller's shard, which takes what is due as a decision."""
+    """`timers` are those of the controller's shard, which runs an expired one as a decision."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class Membership:
         return Decision(None)
 
     def refused(self, broker_id: int, broker_epoch: int) -> Decision[None]:
-        """Nobody takes connections where the broker is reached."""
+        """The broker's listener refuses connections."""
         self.sessions.refused(broker_id, broker_epoch, self._now_ms)
         self._set_timer()
         return Decision(None)
@@ -147,7 +147,7 @@ class Membership:
 
     def _set_timer(self) -> None:
         at_ms = self.sessions.next_end_ms
-        # A timer that is too early is set anew when it is due: heartbeats move it later all the time.
+        # A timer that fires too early is set again: heartbeats constantly postpone the deadline.
         if at_ms is not None and (self._timer_at_ms is None or at_ms < self._timer_at_ms):
             self._timer_at_ms = at_ms
             self._timers.after(_TIMER, max(0.0, at_ms - self._now_ms), self._time_has_come)

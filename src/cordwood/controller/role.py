@@ -70,8 +70,8 @@ class ControllerRole:
         self.listening.server.accept(self.pipeline)
 
     async def register(self, ask: Ask) -> None:
-        """Tells the active controller, whom `ask` reaches, where this one is reached and what it supports. Tries until
-        it has been heard: until then the cluster cannot know which features all of its controllers support."""
+        """Registers this controller's endpoints and features with the active controller, through `ask`. Retries until
+        it succeeds: before that the cluster cannot know which features all of its controllers support."""
         incarnation_id = new_uuid(self._random)
         last_error = ErrorCode.NONE
         while True:

@@ -15,12 +15,12 @@ from cordwood.shard.timers import Timers
 from cordwood.wire.messages.metadata_records.no_op_record import NoOpRecord
 from cordwood.wire.schema import MetadataRecord
 
-# As many as Kafka elects at once; the rest comes right after, when others have had their turn.
+# As many as Kafka elects at once; the rest follow after other work.
 MAX_ELECTIONS = 1_000
 
 
 class Schedule:
-    """`timers` are those of the controller's shard, which takes what is due as a decision."""
+    """`timers` are those of the controller's shard, which runs an expired one as a decision."""
 
     def __init__(
         self, node_id: int, config: BrokerConfig, defaults: Callable[[], ControllerDefaults], timers: Timers

@@ -1,9 +1,9 @@
 """The sessions of brokers with the active controller: their last heartbeats, how far each has applied the metadata, and
-whether the connection of its heartbeats stands. No I/O: times are handed in, in milliseconds of a monotonic clock.
+whether its heartbeat connection is open. No I/O: times are passed in, in milliseconds of a monotonic clock.
 
 A session ends in one of four ways: the broker is silent for `timeout_ms`; the connection of its heartbeats closes and
 no heartbeat comes over another one within `grace_ms`; that connection closes and the broker's listener refuses
-connections, so its process is gone; or the broker said that it stops. A session is not in the metadata log.
+connections, so its process has died; or the broker announced that it stops. A session is not in the metadata log.
 A controller that becomes active gives every unfenced broker a new one.
 """
 
@@ -37,10 +37,10 @@ class _Session:
     heard_at_ms: float
     # The last record that the broker had applied by its last heartbeat; -1: it has not said so to this controller.
     metadata_offset: int = -1
-    # Of its last heartbeat: None for a broker in this process, and before the first heartbeat.
+    # The connection of its last heartbeat: None for a broker in this process, and before the first heartbeat.
     connection_id: int | None = None
     is_local: bool = False
-    # When that connection was lost; None: it stands.
+    # The time when that connection was lost; None if it is open.
     lost_at_ms: float | None = None
     # When the broker's listener refused a connection after that; None: it did not.
     refused_at_ms: float | None = None
@@ -62,7 +62,7 @@ class BrokerSessions:
         self._grace_ms = grace_ms
         self._sessions: dict[int, _Session] = {}
 
-    # What happens
+    # Events
 
     def begin(self, broker_id: int, broker_epoch: int, now_ms: float) -> None:
         """An incarnation has registered, or is known from the log. Takes the place of the broker's session so far."""
@@ -89,10 +89,10 @@ class BrokerSessions:
             session.lost_at_ms = now_ms
 
     def refused(self, broker_id: int, broker_epoch: int, now_ms: float) -> None:
-        """No process listens where the broker is reached. It matters only if the broker has no connection.
+        """The broker's listener refuses connections. That matters only if the broker has no heartbeat connection.
 
-        A broker that had one before is gone: its session ends. A broker that has never connected to this controller has
-        the grace, since it may be reached by others only.
+        A broker that had one has died: its session ends. A broker that has never connected to this controller has the
+        grace, since perhaps only other nodes can reach it.
         """
         if self.contact(broker_id, broker_epoch) is not Contact.OUT_OF_TOUCH:
             return
@@ -113,13 +113,14 @@ class BrokerSessions:
         self._sessions.pop(broker_id, None)
 
     def forgive(self, late_ms: float) -> None:
-        """The controller itself stood still for so long: it could hear nobody, and nobody is blamed for that."""
+        """Extends all sessions by the time for which the controller itself was suspended and could receive no
+        heartbeats."""
         for session in self._sessions.values():
             session.heard_at_ms += late_ms
             if session.lost_at_ms is not None:
                 session.lost_at_ms += late_ms
 
-    # What follows from it
+    # Consequences
 
     def contact(self, broker_id: int, broker_epoch: int) -> Contact:
         session = self._sessions.get(broker_id)
@@ -142,14 +143,14 @@ class BrokerSessions:
 
     @property
     def next_end_ms(self) -> float | None:
-        """When the next session ends unless the broker is heard of before; None without any session."""
+        """The time when the next session ends without a heartbeat; None without any session."""
         return min(
             (session.ends_at_ms(self._timeout_ms, self._grace_ms)[0] for session in self._sessions.values()),
             default=None,
         )
 
     def expired(self, now_ms: float) -> list[Expired]:
-        """The sessions that have ended by themselves, the first one first. They stay until `end` is called."""
+        """The expired sessions, earliest first. They stay until `end` is called."""
         ends = []
         for broker_id, session in self._sessions.items():
             at_ms, why = session.ends_at_ms(self._timeout_ms, self._grace_ms)

@@ -1,5 +1,5 @@
-"""The metadata log's upkeep: how far it is committed is recorded; snapshots, and what they let go (old snapshots and
-the log that they cover)."""
+"""Maintains the metadata log: records the committed offset, takes snapshots, and deletes old snapshots and the log that
+they cover."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INTERVAL_S = 5.0
 
 
 class Upkeep:
-    """A task from construction to `stop`. `failed` is told of a disk that fails."""
+    """Runs a task from construction to `stop`. `failed` is called if a disk fails."""
 
     def __init__(self, log: MetadataLog, loader: Loader, clock: Clock, failed: Callable[[DiskError], None]) -> None:
         self._metadata_log = log
@@ -32,7 +32,7 @@ class Upkeep:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Finishes what is under way."""
+        """Finishes the work in progress."""
         self._stopping.set()
         await self._task
 
@@ -63,7 +63,7 @@ class Upkeep:
         log, image = self._metadata_log, self._loader.image
         if self._loader.in_transaction or not log.snapshot_due(image, self._clock.now_ms()):
             return
-        # What is committed need not be on stable storage here. Once it is recorded as such, a start looks for it.
+        # Committed records need not be on stable storage here. Once recorded as committed, a start expects them.
         await log.flushed(image.covers.offset)
         await self._record()
         job = log.begin_snapshot(image, self._clock.now_ms())

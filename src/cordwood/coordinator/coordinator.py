@@ -135,7 +135,7 @@ class Coordinator(Generic[S]):
             self._drop(index, f"{self.topic}-{index} is not coordinated here any more")
             return
         if self._partitions.get(index) is not partition:
-            self._drop(index, f"{self.topic}-{index} is loaded anew")
+            self._drop(index, f"{self.topic}-{index} is being loaded again")
             self._partitions[index] = partition
             state = self._new_state(index)
             if partition.log.end_offset == partition.log.start_offset:
@@ -158,10 +158,10 @@ class Coordinator(Generic[S]):
             self._replicas.disk_failed(error)
             return
         except (Refusal, CorruptBatch) as error:
-            _log.error("%s cannot be loaded, and what it coordinates is not available: %s", name, error)
+            _log.error("%s cannot be loaded, so its groups or transactions are unavailable: %s", name, error)
             return
         except Exception:  # noqa: BLE001 - our bug; other shards go on
-            _log.exception("%s cannot be loaded, and what it coordinates is not available", name)
+            _log.exception("%s cannot be loaded, so its groups or transactions are unavailable", name)
             return
         finally:
             if self._loading.get(index) is asyncio.current_task():

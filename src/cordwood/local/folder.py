@@ -36,7 +36,7 @@ _DATA = "data"
 
 
 class BadFolder(Exception):
-    """The folder cannot be this cluster's; the text says why, for a person."""
+    """The folder does not belong to this cluster; the text says why."""
 
 
 class ClusterFolder:
@@ -93,7 +93,7 @@ class ClusterFolder:
         ]
 
     def _check_listeners(self, host: str | None, first_port: int | None) -> None:
-        """The controllers know each other by them, so they stay what they were."""
+        """The controllers know each other by these ports, so they stay the same."""
         first = self.members[0].broker_port
         if host not in (None, self.host) or first_port not in (None, 0, first):
             raise BadFolder(
@@ -115,7 +115,7 @@ class ClusterFolder:
             formatting = Formatting(cluster_id, initial_controllers=controllers if member.is_controller else ())
             config = BrokerConfig.from_layers(Layer("the cluster", settings))
             format_node(config, formatting, LocalDisk, random, now_ms, lambda _line: None)
-            # Last: a node whose file is there has been formatted.
+            # Written last: its presence means that the node is formatted.
             lines = [f"{name}={value}\n" for name, value in settings.items()]
             self.file(member).write_text("".join(lines), encoding="utf-8")
 
@@ -162,7 +162,7 @@ def _bindable_ports(host: str, ports: Sequence[int]) -> list[int]:
     with ExitStack() as held:
         for port in ports:
             probe = held.enter_context(socket.socket(family))
-            # As the node will, whose connections from before may not have ended entirely.
+            # As the node itself binds: connections of an earlier run may not have ended entirely.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((host, port))

@@ -14,7 +14,7 @@ _BROKER, _CONTROLLER, _BOTH = "broker", "controller", "broker,controller"
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A node of the cluster. A port is 0 where the node lacks the role."""
+    """A node of the cluster. A port is 0 if the node lacks the role."""
 
     id: int
     roles: str
@@ -48,7 +48,7 @@ class Layout:
         return sum(member.is_broker + member.is_controller for member in self.members(1))
 
     def members(self, first_port: int) -> list[Member]:
-        """With ports from `first_port` on for clients, and from 100 behind that for controllers."""
+        """Assigns ports from `first_port` on for clients, and from `first_port` + 100 on for controllers."""
         combined = 0 if self.controllers else _MOST_VOTERS if self.brokers >= _MOST_VOTERS else 1
         members = []
         for number in range(self.brokers):
@@ -76,7 +76,7 @@ class Layout:
 
     @property
     def replication_factor(self) -> int:
-        """Of new topics and of internal ones: Kafka's 3 where there are as many brokers."""
+        """The replication factor of new and internal topics: Kafka's 3, or the number of brokers if lower."""
         return min(3, self.brokers)
 
 

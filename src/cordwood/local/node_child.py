@@ -1,4 +1,4 @@
-"""A node as a child of the supervisor: it runs until SIGTERM, or until the supervisor is gone."""
+"""A node as a child of the supervisor: it runs until SIGTERM, or until the supervisor exits."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run_node(
     supervisor: int,
     watch: Callable[[], Awaitable[Watcher]] | None = None,
 ) -> int:
-    """`supervisor` can be read when that is gone; `watch` makes what measures the node."""
+    """`supervisor` becomes readable when the supervisor exits; `watch` creates the node's metrics."""
     try:
         return run(_serve(layers, consent, report, supervisor, watch))
     except BadConfiguration as error:
@@ -93,8 +93,8 @@ async def _serve(
 
 
 async def _start_unless(asked_to_stop: asyncio.Event, starting: Coroutine[Any, Any, Node]) -> Node | None:
-    """Awaits a `Node.start`; None if the node was asked to stop meanwhile. It may wait for other nodes that do not
-    come. What it fails with by itself meanwhile is raised."""
+    """Awaits a `Node.start`; None if the node was asked to stop in the meantime: it may be waiting for nodes that never
+    come. Raises the error if the start fails."""
     loop = asyncio.get_running_loop()
     start, stop = loop.create_task(starting), loop.create_task(asked_to_stop.wait())
     await asyncio.wait([start, stop], return_when=asyncio.FIRST_COMPLETED)

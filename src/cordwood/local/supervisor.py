@@ -35,7 +35,7 @@ Report = Callable[[dict[str, Any]], None]
 @dataclass(frozen=True, slots=True)
 class Program:
     """The work of a child process. `run` gets a function with which it reports that it is ready (or {"error": ...}),
-    and a descriptor that becomes readable when the supervisor is gone; it returns the exit status."""
+    and a descriptor that becomes readable when the supervisor exits; it returns the exit status."""
 
     name: str
     run: Callable[[Report, int], int]
@@ -102,8 +102,8 @@ class Supervisor:
             os.close(descriptor)
 
     def start(self) -> dict[str, dict[str, Any]]:
-        """Returns the reports of the children, by name; fewer if a stop was requested meanwhile. Raises ChildFailed."""
-        # What is here stays: children share these pages as long as nobody writes to them.
+        """Returns the reports of the children, by name; fewer if a stop was requested. Raises ChildFailed."""
+        # Children share these pages as long as no process writes to them.
         gc.collect()
         gc.freeze()
         for child in self._children.values():
@@ -129,7 +129,7 @@ class Supervisor:
             self._selector.unregister(on_readable[0])
 
     def stop(self) -> None:
-        """SIGTERM, stage by stage; what has not ended after `STOP_TIMEOUT_S` is killed."""
+        """Sends SIGTERM, stage by stage; kills children that have not ended after `STOP_TIMEOUT_S`."""
         for child in self._children.values():
             child.restart_at = None
         for stage in sorted({child.program.stage for child in self._children.values()}):
@@ -189,7 +189,7 @@ class Supervisor:
             status = child.program.run(report, self._alive_read)
         except SystemExit as error:
             status = error.code if isinstance(error.code, int) else 1
-        except BaseException:  # noqa: BLE001 - the child ends here, whatever it was
+        except BaseException:  # noqa: BLE001 - the child ends here with any error
             _log.exception("%s failed", child.program.name)
             status = 1
         sys.stdout.flush()
@@ -221,7 +221,7 @@ class Supervisor:
                 deadline = float("inf")
 
     def _turn(self, timeout_s: float | None) -> list[selectors.SelectorKey]:
-        """Waits for something to happen; returns what is not the supervisor's own."""
+        """Waits for events; returns those that are not the supervisor's own."""
         limited = None if timeout_s is None or timeout_s == float("inf") else timeout_s
         others = []
         for key, _events in self._selector.select(limited):

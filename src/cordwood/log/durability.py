@@ -1,4 +1,4 @@
-"""Tracks what of a log is on stable storage, and flushes the rest."""
+"""Tracks which part of a log is on stable storage, and flushes the rest."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

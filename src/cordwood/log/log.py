@@ -244,8 +244,8 @@ class Log(ReadableLog):
     # Flushing
 
     def flush_due(self, now_ms: int) -> bool:
-        """By `flush.messages` and `flush.ms`; and, as in Kafka, after a roll, so that after a crash of a log that
-        nobody else flushes not all of it has to be scanned."""
+        """By `flush.messages` and `flush.ms`; and, as in Kafka, after a roll, so that after a crash of a log without
+        flush settings not all of it has to be scanned."""
         return self.durability.flush_due(self.end_offset, self.config, now_ms)
 
     def flush(self, now_ms: int, *, all_indexes: bool = False) -> None:
@@ -294,7 +294,7 @@ class Log(ReadableLog):
     # Moving the ends
 
     def advance_high_watermark(self, offset: int) -> None:
-        """May also decrease if a leader tells its follower so; it always stays within the log."""
+        """May also decrease on a follower, if the leader says so; it always stays within the log."""
         if offset > self.end_offset:
             offset = self.end_offset
         if offset < self.start_offset:

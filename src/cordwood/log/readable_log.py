@@ -147,7 +147,7 @@ class ReadableLog:
         """The first record not older than `timestamp`; control records count, as in Kafka."""
         for segment in self.segments:
             if segment.largest_timestamp >= timestamp:
-                # If that record is below the log start offset, Kafka finds nothing either, and looks no further.
+                # If that record is below the log start offset, Kafka finds nothing either, and stops searching.
                 return segment.find_timestamp(timestamp, self.start_offset)
         return None
 
@@ -158,7 +158,7 @@ class ReadableLog:
         return self.epochs.end_offset_for(epoch, self.end_offset)
 
     def _files_changed(self) -> None:
-        """For the owner: batches may be at other positions now."""
+        """For the owner: batches may have moved to other positions."""
         self._bound = None
 
     def _check_readable(self, offset: int) -> None:

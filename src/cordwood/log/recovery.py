@@ -168,7 +168,7 @@ class _Opening:
         log.advance_high_watermark(max(self.options.high_watermark, start_offset))
         return log
 
-    # Finishing what was interrupted
+    # Interrupted operations
 
     def _list_files(self) -> dict[SegmentFile, int]:
         files = {}
@@ -318,7 +318,8 @@ class _Opening:
     # Recovering
 
     def _recover(self, incomplete: list[Segment]) -> Producers | None:
-        """Scans what may not have reached stable storage; returns the producer state at the end, if it was scanned."""
+        """Scans data that may not have reached stable storage; returns the producer state at the end, if it was
+        scanned."""
         if self.options.clean:
             if len(self.segments) and not self.segments.active.txn_index.is_sound():
                 incomplete.append(self.segments.active)

@@ -44,7 +44,7 @@ class Removals:
 
     @property
     def next_due_ms(self) -> int | None:
-        """When the next removal is due; None if there is none."""
+        """The time of the next removal; None if there is none."""
         while self._queue and self._queue[0][2].is_off:
             heapq.heappop(self._queue)
         return self._queue[0][0] if self._queue else None
@@ -69,7 +69,7 @@ class Removals:
             doomed.discard()
 
     def purging(self, now_ms: int | None) -> Steps[None]:
-        """Removes what is due (None: all files, but no partitions, which the next start finds again)."""
+        """Removes the files that are due (None: all files, but no partitions, which the next start finds again)."""
         while batch := self._take(now_ms):
             paths = {doomed.path for doomed in batch}
             self._under_way |= paths

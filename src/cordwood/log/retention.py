@@ -21,7 +21,7 @@ def apply_retention(log: Log, now_ms: int) -> int:
 def applying_retention(log: Log, now_ms: int) -> Steps[int]:
     """A topic that is only compacted keeps everything from its start on.
 
-    Nobody else may remove segments between the steps; discarding the log ends them.
+    No other code may remove segments between the steps; discarding the log ends them.
     """
     deleted = yield from _deleting(
         log, now_ms, "it is below the log start offset", lambda _, end_offset: end_offset <= log.start_offset

@@ -1,7 +1,7 @@
 """The start of a cluster's metadata: the result of formatting a directory, and the first controller's records.
 
-`format_directory` does what `kafka-storage format` does to a directory; `meta.properties`, which says that it is
-formatted, is the caller's and comes last.
+`format_directory` does what `kafka-storage format` does to a directory; the caller writes `meta.properties`, which
+marks it as formatted, afterwards.
 """
 
 from collections.abc import Mapping, Sequence
@@ -87,8 +87,8 @@ def activation_records(bootstrap: Sequence[MetadataRecord], min_insync_replicas:
     """The first records in a log without metadata, which set the features: one transaction, if the version of the new
     cluster knows transactions (KIP-868). They are one batch anyway, which is committed as a whole.
 
-    With eligible leader replicas `min.insync.replicas` is the cluster's and not each broker's, so what is configured
-    becomes its dynamic default (KIP-966).
+    With eligible leader replicas `min.insync.replicas` belongs to the cluster and not to each broker, so the configured
+    value becomes the dynamic default (KIP-966).
     """
     records = list(bootstrap)
     if any(isinstance(record, FeatureLevelRecord) and record.name == ELR_VERSION for record in bootstrap):

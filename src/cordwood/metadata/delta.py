@@ -66,7 +66,7 @@ _IN_CONTROLLED_SHUTDOWN = 1
 
 
 class MetadataDelta:
-    """The values of the dicts are as of after; None is for what was removed."""
+    """The dicts have the values after the change; None for removed keys."""
 
     def __init__(self, image: MetadataImage) -> None:
         self.before = image
@@ -83,7 +83,7 @@ class MetadataDelta:
         self.delegation_tokens: dict[str, DelegationToken | None] = {}
 
     def replay(self, record: MetadataRecord) -> None:
-        """Raises `InvalidMetadata` when the record does not go with what was before it."""
+        """Raises `InvalidMetadata` if the record contradicts earlier ones."""
         _REPLAY[type(record)](self, record)
 
     def replay_all(self, records: list[MetadataRecord]) -> "MetadataDelta":
@@ -247,7 +247,7 @@ class MetadataDelta:
 
 
 def _ignore(_delta: MetadataDelta, _record: MetadataRecord) -> None:
-    """A heartbeat of the log, the bounds of a transaction (the loader's business), and what is left of ZooKeeper."""
+    """Ignores the log's heartbeats, the bounds of transactions (handled by the loader), and leftovers of ZooKeeper."""
 
 
 _REPLAY: dict[type[MetadataRecord], Callable[[MetadataDelta, Any], None]] = {

@@ -1,4 +1,4 @@
-"""The features of Kafka 4.3 and their levels: what this node supports, and what a new cluster begins with."""
+"""The features of Kafka 4.3 and their levels: the levels that this node supports, and those of a new cluster."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ SHARE_VERSION = "share.version"
 STREAMS_VERSION = "streams.version"
 TRANSACTION_VERSION = "transaction.version"
 
-# What is served here: clients are told these levels, and no others can be finalized.
+# The supported levels: clients see these, and no others can be finalized.
 SUPPORTED: dict[str, FeatureRange] = {
     GROUP_VERSION: FeatureRange(0, 1),
     KRAFT_VERSION: FeatureRange(0, 1),
@@ -21,15 +21,15 @@ SUPPORTED: dict[str, FeatureRange] = {
     ELR_VERSION: FeatureRange(0, 1),
 }
 
-# What a cluster may have finalized although it is not served here, as every cluster that Kafka 4.3 has formatted: the
-# level stays in the metadata, for brokers that do serve it, and clients of this node are not told.
+# Features that a cluster may have finalized although they are not supported here, as every cluster formatted by Kafka
+# 4.3 has: the level stays in the metadata for brokers that support it, and clients of this node don't see it.
 TOLERATED: dict[str, FeatureRange] = {
     SHARE_VERSION: FeatureRange(0, 1),
     STREAMS_VERSION: FeatureRange(0, 1),
 }
 
-# What `kafka-storage format` of 4.3 finalizes, as far as it is served here. kraft.version is not among them: the quorum
-# keeps it in its own records.
+# The features that `kafka-storage format` of 4.3 finalizes and that are supported here. kraft.version is not among
+# them: the quorum keeps it in its own records.
 BOOTSTRAP_LEVELS: dict[str, int] = {
     METADATA_VERSION: LATEST_LEVEL,
     ELR_VERSION: 1,
@@ -47,7 +47,7 @@ def registered_features(finalized: Mapping[str, int]) -> dict[str, FeatureRange]
 
 
 def unsupported_feature(finalized: Mapping[str, int]) -> str | None:
-    """Why a node cannot take part in a cluster with these finalized levels; None if it can."""
+    """The reason why a node cannot join a cluster with these finalized levels; None if it can."""
     known = registered_features(finalized)
     for name, level in finalized.items():
         levels = known.get(name, FeatureRange(0, 0))

@@ -1,8 +1,8 @@
 """The cluster as of one offset of the metadata log: an immutable value. `delta.MetadataDelta` makes the next one.
 
-What a section holds is what Kafka's metadata records can say, in plain values. Sections that grow with the number of
+A section holds the contents of Kafka's metadata records, as plain values. Sections that grow with the number of
 topics are persistent maps, so that a change does not copy them; the others are small and are copied when they change.
-Nobody writes into the dicts of an image.
+The dicts of an image are never modified.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ from .persistent_map import PersistentMap, hash_number, hash_text, hash_uuid
 NO_LEADER = -1
 METADATA_VERSION = "metadata.version"
 
-# Directory ids that are no directory's.
+# Reserved directory ids.
 UNASSIGNED_DIRECTORY: Uuid = bytes(16)
 LOST_DIRECTORY: Uuid = bytes(15) + b"\x01"
 MIGRATING_DIRECTORY: Uuid = bytes(15) + b"\x02"
@@ -47,7 +47,7 @@ class PartitionRegistration:
     leader: int
     leader_epoch: int
     partition_epoch: int
-    # Of each replica, in their order.
+    # The directory of each replica, in the same order.
     directories: tuple[Uuid, ...] = ()
     adding_replicas: tuple[int, ...] = ()
     removing_replicas: tuple[int, ...] = ()
@@ -82,7 +82,7 @@ class Topic:
 class Topics:
     by_id: PersistentMap[Uuid, Topic] = field(default_factory=lambda: PersistentMap(hash_uuid))
     ids: PersistentMap[str, Uuid] = field(default_factory=lambda: PersistentMap(hash_text))
-    # Names with '.' or '_', by what a metric's name makes of them: two of one kind must not be.
+    # Names with '.' or '_', by their form in metric names: two that collide there are not allowed.
     colliding: PersistentMap[str, tuple[str, ...]] = field(default_factory=lambda: PersistentMap(hash_text))
 
     def __len__(self) -> int:
@@ -132,7 +132,7 @@ class FeatureRange(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Broker:
     id: int
-    # The offset of its registration: every message of an earlier incarnation is told from it by that.
+    # The offset of its registration, which distinguishes it from earlier incarnations.
     epoch: int
     incarnation_id: Uuid
     endpoints: tuple[Endpoint, ...] = ()

@@ -1,4 +1,4 @@
-"""An image told as records: what a snapshot holds, in Kafka's order."""
+"""Converts an image to the records of a snapshot, in Kafka's order."""
 
 from collections.abc import Iterator, Mapping
 
@@ -39,7 +39,7 @@ from .versions import CONTROLLER_REGISTRATION_LEVEL
 
 def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     """Replayed onto an empty image they give this one."""
-    # First, since it says how to read what follows.
+    # First, since it determines how the rest is read.
     if METADATA_VERSION in image.features:
         yield FeatureLevelRecord(name=METADATA_VERSION, feature_level=image.metadata_version)
     for name, level in image.features.items():
@@ -109,7 +109,7 @@ def partition_record(topic_id: Uuid, partition_id: int, partition: PartitionRegi
         leader_recovery_state=partition.leader_recovery,
         leader_epoch=partition.leader_epoch,
         partition_epoch=partition.partition_epoch,
-        # Without any they are what the metadata of Kafka before 3.7 has, which has no such field.
+        # Metadata from before Kafka 3.7 has no such field.
         directories=list(partition.directories) if set(partition.directories) != {MIGRATING_DIRECTORY} else [],
         # Tagged: left out where there are none.
         eligible_leader_replicas=list(partition.elr) or None,

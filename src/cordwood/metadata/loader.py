@@ -1,4 +1,4 @@
-"""The way in which metadata reaches a node: from committed batches of the log to images, one delta per batch.
+"""Turns committed batches of the metadata log into images, with one delta per batch.
 
     loader = load(log)                          # the newest snapshot, and the log after it
     metadata_log.on_commit(loader.committed)
@@ -6,8 +6,8 @@
 
 A metadata transaction (KIP-868) may span batches; its records count when its end is there, all at once.
 
-A publisher that fails is our bug. It is logged and counted, and metadata goes on to reach it and the others, as Kafka's
-fault handler has it: a record that one part of the node cannot digest must not stop every node of the cluster.
+A publisher that fails is our bug. It is logged and counted, and it and the others still receive later metadata, as with
+Kafka's fault handler: a record that one part of the node cannot digest must not stop every node of the cluster.
 """
 
 import logging
@@ -47,7 +47,7 @@ class Publisher(Protocol):
 
 
 class Loader:
-    """`image` is what was loaded so far. While `in_transaction` no snapshot of it is to be made: it could end within a
+    """`image` is the state loaded so far. While `in_transaction` no snapshot may be taken: it could end within a
     batch."""
 
     def __init__(self, image: MetadataImage | None = None) -> None:
@@ -72,8 +72,8 @@ class Loader:
         return forked
 
     def install(self, snapshot_id: OffsetAndEpoch, snapshot: Snapshot) -> None:
-        """Goes on from a snapshot of the leader's, which is ahead of what was loaded here, and publishes what differs.
-        A transaction that was open is decided in it."""
+        """Continues from a snapshot of the leader that is ahead of the image, and publishes the differences. An open
+        transaction is decided in it."""
         self._held = None
         delta = snapshot_delta(self.image, snapshot.records)
         self.image = delta.apply(snapshot_id, snapshot.last_timestamp_ms)
@@ -84,20 +84,20 @@ class Loader:
         return self._held is not None
 
     def subscribe(self, publisher: Publisher) -> None:
-        """The publisher has seen `image`, and is told of every change from here on; after those that subscribed
-        before it."""
+        """Subscribes a publisher that has seen `image` to every later change; publishers are called in order of
+        subscription."""
         self._publishers.append(publisher)
 
     def committed(self, batches: Sequence[MetadataBatch]) -> None:
-        """Loads batches that were committed, and publishes each. InvalidMetadata if one cannot be loaded: there is no
-        image to go on from then."""
+        """Loads committed batches, and publishes each. Raises InvalidMetadata if one cannot be loaded: no image can
+        follow."""
         for batch in batches:
             try:
                 delta = self.load(batch)
             except InvalidMetadata:
                 raise
             except Exception as error:
-                what = f"the batch of offset {batch.base_offset} cannot be loaded: {type(error).__name__}: {error}"
+                what = f"the batch at offset {batch.base_offset} cannot be loaded: {type(error).__name__}: {error}"
                 raise InvalidMetadata(what) from error
             if not self.in_transaction:
                 self._publish(delta)
@@ -109,7 +109,7 @@ class Loader:
             except Exception:  # noqa: BLE001  # our bug; the other publishers are not to miss the change
                 self.publishing_errors += 1
                 _log.exception(
-                    "Applying the metadata up to offset %d failed in %s: this change may be in effect in part only. "
+                    "Applying the metadata up to offset %d failed in %s: this change may be only partly in effect. "
                     "Later changes are applied; restart the node to apply this one",
                     self.image.covers.offset - 1,
                     type(publisher).__name__,

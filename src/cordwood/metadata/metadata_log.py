@@ -1,8 +1,7 @@
-"""The metadata log as a node uses it: a quorum replicates it, of one voter or of many.
+"""The metadata log as a node uses it, replicated by a quorum of one or more voters.
 
-The leader appends in its epoch. Everybody is told of batches once they are committed, in order and each once: that is
-how metadata reaches a node. Leadership is reported too, and only when every batch before the new epoch was delivered,
-so that a new leader decides on all that was written before it."""
+The leader appends in its epoch. Listeners get each committed batch once, in order. They also get changes of leadership,
+but only after every batch before the new epoch, so that a new leader decides on all earlier records."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
@@ -34,7 +33,7 @@ class MetadataLog(Protocol):
     def end_offset(self) -> int:
         """The offset of the next record."""
 
-    # What was lost or deleted
+    # Loss and deletion
 
     @property
     def was_cut_for_good(self) -> bool:
@@ -47,26 +46,26 @@ class MetadataLog(Protocol):
 
     def append(self, records: Sequence[MetadataRecord], epoch: int, metadata_version: int) -> MetadataBatch:
         """Appends the records as one batch, all or none, and returns the batch. It is committed once the high watermark
-        has passed it. Raises Refusal NOT_CONTROLLER if this node does not lead in `epoch`, or
-        cannot write any more."""
+        has passed it. Raises Refusal NOT_CONTROLLER if this node does not lead in `epoch`, or can no longer write."""
 
     def upgrade_kraft_version(self, epoch: int, version: int, *, validate_only: bool) -> None:
-        """Appends the records that finalize a higher kraft.version, from which on the log names the voters; nothing if
-        the level holds already. Raises Refusal if this node does not lead in `epoch`, or the voters cannot go along."""
+        """Appends the records that finalize a higher kraft.version, after which the log contains the voters; does
+        nothing if the level is already in effect. Raises Refusal if this node does not lead in `epoch`, or the voters
+        do not support the level."""
 
     # Listening
 
     def on_commit(self, listener: Callable[[Sequence[MetadataBatch]], None]) -> None:
-        """Calls the listener with batches as they are committed, from here on. Listeners are called in the order in
-        which they were added, each with all new batches; the high watermark has moved by then."""
+        """Calls the listener with later batches as they are committed. Listeners are called in the order in which they
+        were added, each with all new batches; the high watermark has already moved."""
 
     def on_snapshot(self, listener: Callable[[OffsetAndEpoch, Snapshot], None]) -> None:
-        """Calls the listener with a snapshot that takes the place of all batches before its end: this node was too far
-        behind the leader to be told them one by one."""
+        """Calls the listener with a snapshot that replaces all batches before its end, when this node is too far behind
+        the leader."""
 
     def on_leader_change(self, listener: Callable[[LeaderAndEpoch], None]) -> None:
-        """Calls the listener at once with the present leader, and then with each new one. A log that fails tells of an
-        epoch without a leader."""
+        """Calls the listener at once with the current leader, and then with each new one. A failed log reports an epoch
+        without a leader."""
 
     # Serving
 

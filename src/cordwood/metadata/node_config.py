@@ -1,4 +1,4 @@
-"""A node's configuration: what it was started with, under what the metadata sets dynamically."""
+"""A node's configuration: its static settings, overridden by the dynamic ones in the metadata."""
 
 import logging
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Listener = Callable[[BrokerConfig], None]
 
 
 class NodeConfig:
-    """A publisher of the loader, subscribed before whoever goes by the configuration."""
+    """A publisher of the loader, subscribed before those that use the configuration."""
 
     def __init__(self, config: BrokerConfig, image: MetadataImage) -> None:
         # An immutable value, replaced when a dynamic setting changes.

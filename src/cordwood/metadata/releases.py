@@ -38,7 +38,7 @@ _KNOWN = {**SUPPORTED, **TOLERATED}
 
 
 class UnsupportedLevels(Exception):
-    """Levels that a cluster cannot begin with; the text says why, for a person."""
+    """Levels that a new cluster cannot have; the text says why."""
 
 
 def release_level(name: str) -> int:
@@ -58,9 +58,9 @@ def release_name(level: int) -> str:
 
 
 def initial_levels(requested: Mapping[str, int], release: str | None, *, is_dynamic: bool) -> dict[str, int]:
-    """The levels that a new cluster begins with, as `kafka-storage format` of 4.3 has them: those of the release
-    (None: of 4.3) but for those that were requested. kraft.version isn't among them: the quorum keeps it in records of
-    its own; `is_dynamic` says which it has. Raises UnsupportedLevels."""
+    """The levels of a new cluster, as from `kafka-storage format` of 4.3: those of the release (None: 4.3), overridden
+    by the requested ones. kraft.version isn't among them: the quorum keeps it in its own records; `is_dynamic` says
+    whether it is 1. Raises UnsupportedLevels."""
     if METADATA_VERSION in requested and release is not None:
         raise UnsupportedLevels(f"Use --release-version instead of --feature {METADATA_VERSION}=X to avoid ambiguity.")
     version = requested.get(METADATA_VERSION, LATEST_LEVEL if release is None else release_level(release))

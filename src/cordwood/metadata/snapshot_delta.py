@@ -13,8 +13,8 @@ from .image import MetadataImage, OffsetAndEpoch
 
 
 def snapshot_delta(before: MetadataImage, records: Sequence[MetadataRecord]) -> MetadataDelta:
-    """Applied to `before`, the delta gives the snapshot's image. What both have alike is no part of it: a broker need
-    not reopen partitions that did not change."""
+    """Applied to `before`, the delta gives the snapshot's image. Equal parts are not in it: a broker need not reopen
+    unchanged partitions."""
     after = MetadataDelta(MetadataImage()).replay_all(list(records)).apply(OffsetAndEpoch(0, 0), 0)
     delta = MetadataDelta(before)
     # Removals first: a name may have been given to another topic since.

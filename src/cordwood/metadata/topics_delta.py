@@ -55,7 +55,8 @@ class PartitionChange:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaChanges:
-    """A broker's work: in this order, because a topic may be deleted and recreated in one batch."""
+    """The changes for a broker, to be applied in this order, because a topic may be deleted and recreated in one
+    batch."""
 
     deleted: dict[TopicPartition, Uuid]
     leading: dict[TopicPartition, PartitionChange]
@@ -67,7 +68,7 @@ class ReplicaChanges:
 class TopicsDelta:
     def __init__(self, topics: Topics) -> None:
         self._before = topics
-        # New topics and those of which a partition is new or changed.
+        # New topics and those with a new or changed partition.
         self.changed: dict[Uuid, TopicChange] = {}
         self.created: dict[Uuid, str] = {}
         self._created_ids: dict[str, Uuid] = {}
@@ -75,7 +76,7 @@ class TopicsDelta:
         self.deleted: dict[Uuid, Topic] = {}
 
     def topic_id(self, name: str) -> Uuid | None:
-        """By what was replayed so far."""
+        """As of the records replayed so far."""
         topic_id = self._created_ids.get(name) or self._before.ids.get(name)
         return None if topic_id in self.deleted else topic_id
 
@@ -123,7 +124,8 @@ class TopicsDelta:
         return name
 
     def clear_elr(self, record: ClearElrRecord) -> None:
-        """Of one topic, or of all: the eligible replicas were by a `min.insync.replicas` that is no more (KIP-966)."""
+        """Clears the eligible replicas of one topic or all, since they depend on an old `min.insync.replicas`
+        (KIP-966)."""
         if record.topic_name:
             topic_id = self.topic_id(record.topic_name)
             if topic_id is None:
@@ -151,7 +153,7 @@ class TopicsDelta:
             change = self.changed[topic_id] = TopicChange(topic)
         return change
 
-    # What came of it
+    # Results
 
     def apply(self) -> Topics:
         if not self.changed and not self.deleted:
@@ -203,7 +205,8 @@ class TopicsDelta:
 
 
 def merge(partition: PartitionRegistration, record: PartitionChangeRecord) -> PartitionRegistration:
-    """A change names only what it changes. Naming a leader, also the same one, begins a new leader epoch."""
+    """A change record has only the changed fields. A leader field, even with the same leader, begins a new leader
+    epoch."""
     is_elected = record.leader != _NO_LEADER_CHANGE
     replicas = _or(record.replicas, partition.replicas)
     return PartitionRegistration(

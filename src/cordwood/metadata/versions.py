@@ -1,4 +1,4 @@
-"""In which version each record is written: what the finalized `metadata.version` lets every node read.
+"""The version in which each record is written, so that every node of the finalized `metadata.version` can read it.
 
 Levels are Kafka's: 7 is 3.3, 13 (3.6) brought transactions of metadata, 17 (3.7) log directory ids, 23 (4.0) eligible
 leader replicas, 30 (4.3) cordoned log directories.
@@ -21,7 +21,7 @@ ELR_LEVEL = 23
 CORDONED_DIRECTORIES_LEVEL = 30
 LATEST_LEVEL = 30
 
-# Levels from which there is no way back down, since they brought records or fields that older nodes cannot read.
+# Levels that cannot be downgraded from, since they added records or fields that older nodes cannot read.
 LEVELS_WITH_NEW_METADATA = frozenset({8, 11, 13, 14, 15, 17, 23, 30})
 
 

@@ -4,8 +4,8 @@
     def list_offsets(broker: Broker, request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse: ...
 
 A handler returns its response; or None where the protocol has no response; or a `Reply` that it answers later with
-`call.parts(response)`; or it is a coroutine function that returns the response. An error that a client is to see is in
-the response; an exception is our bug. Its first argument is the role that serves it: a `Broker` or a `Controller`.
+`call.parts(response)`; or it is a coroutine function that returns the response. An error meant for the client is in the
+response; an exception is our bug. Its first argument is the role that serves it: a `Broker` or a `Controller`.
 ApiVersions, the tables of the pipelines and docs/compatibility.md are derived from the lists in `broker.handlers` and
 `controller.handlers`.
 """
@@ -68,8 +68,8 @@ class OwnRequest(NamedTuple):
 
 
 class Call:
-    """The `RequestContext` of a request that came over a connection, and how to answer it. The pipeline fills in what
-    its steps find."""
+    """The `RequestContext` of a request that came over a connection, and how to answer it. The pipeline's steps fill in
+    their results."""
 
     __slots__ = (
         "_began_s",
@@ -93,9 +93,9 @@ class Call:
         self.listener = connection.listener
         self.principal = connection.principal
         self.client_id: str = header.client_id or ""
-        # How long the client is asked to send no more.
+        # The throttle time for the client.
         self.throttle_time_ms = 0
-        # Of a fast path.
+        # The fast path's learning step, if there is one.
         self.lesson: Lesson | None = None
         self._measure: ApiMeasure | None = None
         self._began_s = 0.0
@@ -130,11 +130,11 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class Handler(Generic[C]):
     request: type[Request[Any]]
-    # What ApiVersions says; versions of it that the schema does not have are refused.
+    # The advertised versions; others are rejected.
     advertised: Versions
     # With the role, the request, and its `RequestContext`.
     handle: Callable[[C, Any, Any], Result]
-    # Of which kinds the listeners are that serve it: "broker", "controller".
+    # The kinds of listeners that serve it: "broker", "controller".
     listeners: tuple[str, ...]
     # A setting that needs the version which Kafka does not count as stable.
     unstable_for: str | None = None
@@ -168,9 +168,8 @@ def served_versions(handlers: Iterable[Handler[C]]) -> dict[int, Versions]:
 
 
 def with_unstable_versions(handlers: Iterable[Handler[C]], is_set: Callable[[str], bool]) -> list[Handler[C]]:
-    """The handlers as they are served with a configuration, of which `is_set` tells flags: where
-    `unstable.api.versions.enable` or a setting that depends on it is set, the latest version is served also if it is
-    not stable."""
+    """The handlers for a configuration, whose flags `is_set` looks up: with `unstable.api.versions.enable`, or a
+    handler's own setting, the latest version is served even if it is not stable."""
 
     def is_wanted(handler: Handler[C]) -> bool:
         return handler.request.latest_version_unstable and (

@@ -8,12 +8,11 @@ from cordwood.runtime.network import Address, Connection
 
 
 class ConnectionInfo:
-    """The origin of a request, for handlers. A handler may hang its own state of the connection on it.
+    """The origin of a request, for handlers. A handler may attach its own per-connection state. `origin` combines
+    everything that an authorizer may use: principal, peer host and listener.
 
-    `origin` is one value for all that an authorizer may go by: principal, peer host and listener.
-
-    A handler that answers what nobody waits for, a heartbeat, sets `could_wait`: where nothing else comes, requests are
-    then read together with those of other such connections, some milliseconds late.
+    A handler of requests that are not urgent (heartbeats) sets `could_wait`: if a connection has no others, its
+    requests are read together with those of other such connections, some milliseconds late.
     """
 
     __slots__ = (
@@ -52,7 +51,7 @@ class ConnectionInfo:
         return self._connection.peer_certificate
 
     def when_closed(self, listener: Callable[[], None]) -> None:
-        """Calls the listener once the connection is gone, at once if it is."""
+        """Calls the listener once the connection has closed; at once if it already has."""
         if self.is_closed:
             listener()
         elif self._close_listeners is None:
@@ -71,6 +70,6 @@ class ConnectionInfo:
 
 
 def _origin(*parts: str) -> bytes:
-    """Different for different parts, whatever is in them."""
+    """Different parts give different results, whatever their content."""
     encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
     return b"".join(len(part).to_bytes(4, "big") + part for part in encoded)

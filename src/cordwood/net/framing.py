@@ -1,9 +1,9 @@
 """Cutting a stream into frames: each follows its size, four bytes, big-endian. Sans-IO.
 
-A `FrameReader` says where the next bytes should go and is told how many went there. Bytes that start a frame arrive in
-a scratch buffer that all connections share, so an idle connection owns no buffer. Small frames are copied out of it, a
-few hundred at a time; a large frame is received straight into the buffer that it goes on to live in. That buffer grows
-with what has arrived, so a size that is a lie costs nobody's memory.
+A `FrameReader` provides the buffer for the next bytes, and is then given their number. Bytes that start a frame arrive
+in a scratch buffer that all connections share, so an idle connection owns no buffer. Small frames are copied out of it,
+a few hundred at a time; a large frame is received straight into its final buffer. That buffer grows with the data, so a
+false size costs no memory.
 
 Buffers of large frames are used again: memory fresh from the system costs a page fault every 4 KiB, which was half of
 what a broker spent on a bulk Produce (2.4 to 1.3 CPU seconds per million records of 1 KiB).
@@ -11,7 +11,7 @@ what a broker spent on a bulk Produce (2.4 to 1.3 CPU seconds per million record
 
 from struct import Struct
 
-# Holds a few hundred small requests, which is as many as one connection should have begun in one turn of the loop.
+# Holds a few hundred small requests, as many as one connection should start in one turn of the loop.
 SCRATCH_BYTES = 1 << 16
 # Frames up to this are left in the scratch until they are whole.
 _SMALL_BYTES = 1 << 15
@@ -43,11 +43,11 @@ class Scratch:
         self._spares: list[bytearray] = []
 
     def take(self) -> bytearray:
-        """A buffer for a large frame, with whatever is in it."""
+        """Returns a buffer for a large frame, with arbitrary contents."""
         return self._spares.pop() if self._spares else bytearray()
 
     def give_back(self, frame: bytearray) -> None:
-        """Nobody holds the frame any more; somebody may still look into it (`memoryview`), then it is left alone."""
+        """Takes back the buffer of a released frame, unless a `memoryview` of it still exists."""
         if LARGE_BYTES <= len(frame) <= _SPARE_BYTES and len(self._spares) < _SPARES:
             try:
                 frame.append(0)
@@ -141,7 +141,7 @@ class FrameReader:
             frame[:received] = self._scratch.view[position + 4 : end]
 
     def _received_of_large(self, frame: bytearray, count: int) -> list[bytearray]:
-        # Whoever filled it may hold it still, and a bytearray that somebody looks at cannot grow.
+        # The caller that filled it may still hold a view, and a bytearray with an exported view cannot grow.
         self._view.release()
         self._received += count
         if self._received == self._frame_size:

@@ -12,12 +12,12 @@ from .principal import Principal
 
 
 class Authorizer(Protocol):
-    """Its decisions depend on nothing but the request, its context, and the generation: what was allowed once is
-    allowed as long as these stay the same. Fast paths rely on that."""
+    """Its decisions depend only on the request, its context, and the generation: an allowed request stays allowed as
+    long as these stay the same. Fast paths rely on that."""
 
     @property
     def generation(self) -> int:
-        """Grows with each change of what is allowed."""
+        """Increases with each change of permissions."""
 
     def refusal(self, request: Request[Any], context: RequestContext) -> Response | None:
         """The response that refuses the request as a whole; None if it is to be handled."""

@@ -1,4 +1,4 @@
-"""The limits of a server on its connections, and the counts of what it has closed or refused by them."""
+"""The limits of a server on its connections, and counts of connections closed or refused because of them."""
 
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
@@ -7,14 +7,14 @@ from operator import add
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one server; the names of Kafka's configuration stand behind them, and its defaults are theirs."""
+    """Limits of one server, with the names of Kafka's settings in comments, and Kafka's defaults."""
 
     request_max_bytes: int = 104_857_600  # socket.request.max.bytes
     # queued.max.requests, of each connection: one that has so many in work is not read from.
     max_requests_in_work: int = 500
-    # Of each connection: requests in work and responses not sent, together. It is not read from while they are more.
+    # Per connection: requests in progress and unsent responses, together. Above it the connection is not read from.
     max_held_bytes: int = 8_388_608
-    idle_ms: int = 600_000  # connections.max.idle.ms; negative: for ever
+    idle_ms: int = 600_000  # connections.max.idle.ms; negative: no limit
     max_connections: int = 2_147_483_647  # max.connections
     # max.connections of single listeners, by their names; they count towards the limit of all.
     max_connections_of_listener: Mapping[str, int] = field(default_factory=dict)

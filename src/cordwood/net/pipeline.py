@@ -1,9 +1,9 @@
-"""The way of every request, on the listeners of both roles:
+"""The steps of every request, on the listeners of both roles:
 
     decode → authenticate → authorize → quota → measure → fast path or handler → encode
 
 `Pipeline.__call__` reads in this order. A request that repeats an earlier one may be answered by a `Shortcut`, which
-finds the outcome of the first steps in what it has learned.
+has cached the outcome of the first steps.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from .gate import Gate
 
 
 class Shortcut(Protocol):
-    """A fast path for one API. It answers a request as the general path would, and differential tests show that: what
-    it has learned is kept under everything that can change the outcome (the bytes of the request with the client id,
-    `ConnectionInfo.origin`, the authorizer's generation), and it asks quotas and measures as the steps below do. It
-    learns from answers without an error only, so no client profits from what another one was allowed to do."""
+    """A fast path for one API. It answers a request as the general path would, which differential tests verify: its
+    cache key has everything that can change the outcome (the bytes of the request with the client id,
+    `ConnectionInfo.origin`, the authorizer's generation), and it checks quotas and measures as the steps below do. It
+    caches responses without an error only, so no client benefits from another one's permissions."""
 
     def answer(self, frame: bytearray, connection: ConnectionInfo) -> list[Part] | Reply | None:
         """None: the request takes the general path, and nothing has happened to it yet."""
 
     def lesson(self, frame: bytearray, request: Request[Any], call: Call) -> Lesson | None:
-        """Called for a request on the general path that has been authorized. Returns what is to be called with its
-        response; None if there is nothing to learn."""
+        """Called for a request on the general path that has been authorized. Returns a function to be called with its
+        response; None if there is nothing to cache."""
 
 
 class Pipeline(Generic[C]):
@@ -59,7 +59,7 @@ class Pipeline(Generic[C]):
         assert all(key < 256 for key in self._shortcuts), "they are looked up by the lower byte of the key"
 
     def __call__(self, frame: bytearray, connection: ConnectionInfo) -> Answer:
-        # A fast path, for what is like an earlier request.
+        # The fast path, for requests like an earlier one.
         shortcut = self._shortcuts.get(frame[1]) if len(frame) > 1 and frame[0] == 0 else None
         if shortcut is not None:
             answer = shortcut.answer(frame, connection)
@@ -84,7 +84,7 @@ class Pipeline(Generic[C]):
         # Authorize.
         refusal = self._authorizer.refusal(request, call)
 
-        # Quota: also for what is refused, so that it costs its client something.
+        # Quota: rejected requests count, too.
         call.throttle_time_ms = self._quotas.throttle_time_ms(
             call.principal, call.client_id, header.request_api_key, len(frame)
         )
@@ -126,8 +126,8 @@ class Pipeline(Generic[C]):
         return None if response is None else call.parts(response)
 
     def _disk_failed(self, error: DiskError) -> BadRequest:
-        """A disk that fails under a request which has no error of its own for that costs the connection: its client
-        asks again, and is told by the metadata what is left."""
+        """If a disk fails during a request without a suitable error code, the connection is closed: the client
+        reconnects, and gets the current state from Metadata."""
         self._on_disk_failure(error)
         return BadRequest(str(error))
 

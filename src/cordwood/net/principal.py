@@ -1,4 +1,4 @@
-"""The user in whose name requests are made."""
+"""The authenticated user of a connection."""
 
 from typing import NamedTuple
 
@@ -15,5 +15,5 @@ class Principal(NamedTuple):
         return f"{self.type}:{self.name}"
 
 
-# Of connections that nobody has authenticated.
+# The principal of unauthenticated connections.
 ANONYMOUS = Principal("User", "ANONYMOUS")

@@ -1,4 +1,4 @@
-"""The server: listeners, how many connections there may be, how long they may be idle, and a stop that finishes."""
+"""The server: listeners, limits on connections and their idle time, and a graceful stop."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ from cordwood.runtime.tls import ServerTls
 
 _log = logging.getLogger(__name__)
 
-# Idle connections are looked for this many times in the time that they may be idle.
+# The number of idle checks per idle timeout.
 _SWEEPS = 20
 _SWEEP_MIN_S = 0.01
 
@@ -53,7 +53,7 @@ class Server:
     async def listen(
         self, name: str, host: str, port: int, tls: ServerTls | None = None, options: SocketOptions | None = None
     ) -> Address:
-        """Raises `CannotListen`. `name` is what handlers see as the listener of a connection."""
+        """Raises `CannotListen`. `name` is the name of the listener that handlers see."""
         listener = await self._network.listen(
             host, port, lambda connection: self._welcome(connection, name), tls, options
         )
@@ -65,7 +65,7 @@ class Server:
         return listener.address
 
     def hold(self) -> None:
-        """Listens, but lets peers wait in the listeners' queues until `accept`: for a start that is not over."""
+        """Listens, but leaves connections in the listeners' queues until `accept`, while the node is starting."""
         self._accepting = False
 
     def accept(self, handler: Handler | None = None) -> None:
@@ -95,7 +95,8 @@ class Server:
         return iter(list(self._connections.values()))
 
     async def stop(self, grace_seconds: float) -> None:
-        """Accepts nobody, begins nothing, and gives what is in work so long to be answered; then it closes."""
+        """Accepts no connections, starts no requests, and gives those in progress this long to complete; then
+        closes."""
         self._stopping = True
         for _, listener in self._listeners:
             listener.close()
@@ -111,7 +112,7 @@ class Server:
                 _log.warning("%d connections had work after %g s and were cut", len(self), grace_seconds)
         for connection in self:
             connection.abort()
-        # What this very turn has brought begins, to be cancelled: what is never awaited is complained of.
+        # Coroutines created in this turn are started, to be cancelled: Python warns about those that are never awaited.
         await asyncio.sleep(0)
         tasks = list(self._tasks)
         for task in tasks:
@@ -132,7 +133,7 @@ class Server:
         self._per_ip[host] += 1
         self._per_listener[listener] += 1
         self._number += 1
-        assert self._handler is not None, "peers are held until there is somebody to serve them"
+        assert self._handler is not None, "connections are held until a handler is set"
         served = ServedConnection(
             connection,
             ConnectionInfo(connection, listener, self._number),

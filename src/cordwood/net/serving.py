@@ -1,11 +1,11 @@
-"""One served connection: requests in, answers out in the order of the requests, whatever order they are ready in.
+"""One served connection: requests in, responses out in the order of the requests.
 
     handler(frame, connection) -> Answer
 
 An answer is one of
 - a list of parts, the whole response with its size: the fast way, which costs neither a task nor a future;
 - None: this request has no response (Produce with acks=0);
-- a `Reply`, which whoever holds it answers later: for what is parked and woken by a callback;
+- a `Reply`, which its holder answers later: for parked requests that are woken by a callback;
 - a coroutine, which becomes a task and returns a list or None.
 
 A handler that finds bytes it cannot read raises `BadRequest`: a log line and the end of the connection. Any other
@@ -29,8 +29,8 @@ from cordwood.runtime.network import Connection, ConnectionLost, Part
 
 _log = logging.getLogger(__name__)
 
-# Answers are gathered up to this before they are sent. Then it is the turn of other connections: what is left of a
-# pipeline of dear requests (all topics of a large cluster, thousands of times) would keep them waiting for seconds.
+# Responses are collected up to this size before they are sent. Then other connections are served: a pipeline of
+# expensive requests (all topics of a large cluster, thousands of times) would block them for seconds.
 _GATHER_BYTES = 1 << 16
 # How much of a request a log line shows.
 _SHOWN_BYTES = 64
@@ -41,13 +41,13 @@ _CALM_S = 0.5
 
 
 class BadRequest(Exception):
-    """A request that cannot be read or is not allowed here; its connection is closed with this message."""
+    """A request that cannot be decoded or is not allowed here; its connection is closed with this message."""
 
 
 class Reply:
-    """An answer that is given later, once: `answer(parts)`, or `fail(error)` for what a handler would have raised.
+    """An answer that is given later, once: `answer(parts)`, or `fail(error)` for an exception of the handler.
 
-    One that `holds` keeps the requests behind it on its connection from being begun before it is answered.
+    One that `holds` delays later requests of its connection until it is answered.
     """
 
     __slots__ = ("_connection", "_error", "_head", "_held_bytes", "_parts", "_size", "done", "holds")
@@ -78,7 +78,7 @@ class Reply:
 
     @property
     def abandoned(self) -> bool:
-        """Nobody waits for it any more: the connection is gone."""
+        """True if the connection has closed, so that the answer is not needed."""
         return self._connection is not None and self._connection.closed
 
 
@@ -88,7 +88,7 @@ Handler = Callable[[bytearray, ConnectionInfo], Answer]
 
 
 class ServedConnection:
-    """The `Receiver` of one accepted connection. `ended` is called when it is gone."""
+    """The `Receiver` of one accepted connection. `ended` is called when it has closed."""
 
     __slots__ = (
         "_advance_is_due",
@@ -137,10 +137,10 @@ class ServedConnection:
         self._tasks = tasks
         self._ended = ended
         self._loop = loop
-        # Requests that are here and not begun; more than none only while it is full or waits for its next turn, and no
-        # more than one read brought.
+        # Received requests that are not started; there are some only while the connection is full or waits for its next
+        # turn, and never more than one read's worth.
         self._backlog: deque[bytearray] = deque()
-        # Requests that were not answered at once, and those behind them, in order.
+        # Requests that were not answered at once, and those after them, in order.
         self._replies: deque[Reply] = deque()
         self._reply_bytes = 0
         self._gathered: list[Part] = []
@@ -158,7 +158,7 @@ class ServedConnection:
 
     @property
     def held_bytes(self) -> int:
-        """Requests in work, responses that wait for their turn, responses unsent."""
+        """Requests in progress, responses waiting for earlier ones, and unsent responses."""
         return self._reply_bytes + self._connection.unsent_bytes
 
     @property
@@ -174,7 +174,7 @@ class ServedConnection:
         self._connection.start(self)
 
     def finish(self) -> None:
-        """Begins nothing new, answers what is in work, closes."""
+        """Starts no requests, completes those in progress, closes."""
         self._stopping = True
         self._backlog.clear()
         self._advance()
@@ -182,7 +182,7 @@ class ServedConnection:
     def abort(self) -> None:
         self._connection.abort()
 
-    # ---- what the connection tells (Receiver)
+    # ---- called by the connection (Receiver)
 
     def buffer(self) -> memoryview:
         return self._reader.buffer()
@@ -218,8 +218,8 @@ class ServedConnection:
     # ---- requests
 
     def _serve_alone(self, frame: bytearray) -> None:
-        """Does what `_advance` would do, for one request on a connection where nothing else is under way, as nearly all
-        are of clients that wait for their answers: 1.4 µs beside the handler and the socket, against 2.4."""
+        """Does what `_advance` would do, for a single request on an otherwise idle connection, which is the rule for
+        clients that wait for each response: 1.4 µs beside the handler and the socket, against 2.4."""
         if len(frame) >= LARGE_BYTES:
             self._backlog.append(frame)
             self._advance()
@@ -245,10 +245,11 @@ class ServedConnection:
         self._advance()
 
     def _advance(self) -> None:
-        """Does all that can be done now: begins requests while there is room, sends what is ready, reads or does not.
+        """Does all that can be done now: starts requests while there is room, sends ready responses, pauses or resumes
+        reading.
 
-        Whatever happens on the connection ends here. Each request costs a fraction of a microsecond on its way through
-        (bench/net.py); the rest is the handler's.
+        Every event of the connection ends here. This costs a fraction of a microsecond per request (bench/net.py);
+        the rest is the handler's.
         """
         self._advance_is_due = False
         if self._serving or self.closed:
@@ -337,13 +338,13 @@ class ServedConnection:
             task.add_done_callback(self._tasks.discard)
 
     def _answered(self, reply: Reply) -> None:
-        """A reply is ready. Those of one turn of the loop go out together."""
+        """Handles a ready reply. Replies of one turn of the loop are sent together."""
         if reply._error is not None:
             self._failed(reply._error, reply._head, reply._size)
             return
         if self.closed:
             return
-        # What is answered late is too late to tell of the request that comes next.
+        # A late answer says nothing about the next request.
         self.info.could_wait = False
         held_bytes = sum(map(len, reply._parts)) if reply._parts else 0
         self._reply_bytes += held_bytes - reply._held_bytes
@@ -400,7 +401,7 @@ class ServedConnection:
     def _unsendable(self, error: Exception) -> None:
         """Fails a request whose response cannot be sent."""
         self._counts.handler_failures += 1
-        _log.error("%s: connection closed: a response is not made of parts", self.info, exc_info=error)
+        _log.error("%s: connection closed: a response is not a list of parts", self.info, exc_info=error)
         self._connection.abort()
 
     def _failed(self, error: BaseException, head: bytes | bytearray, size: int) -> None:

@@ -1,4 +1,4 @@
-"""A node's configuration as its member of the metadata quorum wants it."""
+"""Derives the configuration of the quorum member from the node's."""
 
 from __future__ import annotations
 

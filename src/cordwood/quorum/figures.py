@@ -93,12 +93,12 @@ class QuorumFigures:
 
     @property
     def idle_ratio(self) -> float:
-        """The share of the time in which the node's loop did nothing for the quorum."""
+        """The share of time in which the loop did no work for the quorum."""
         return max(0.0, 1.0 - self._busy.rate)
 
 
 def state_name(state: State, *, is_voter: bool) -> str:
-    """As Kafka calls it: nodes that have no vote are observers, whatever they know of the leader."""
+    """In Kafka's terms: a node without a vote is an observer, whether it knows the leader or not."""
     if isinstance(state, Follower | Unattached) and not is_voter:
         return "observer"
     return state.name.lower()

@@ -1,9 +1,8 @@
 """A member of the metadata quorum, voter or observer: it runs a Raft machine and is the node's `MetadataLog`.
 
 Everything that happens (a request, a response, the end of an fsync, a deadline) is a step of the machine, and the
-effects that the step returns are performed at once, in order. What concerns the rest of the node (records that are
-committed, a new leader, a snapshot that was fetched) is told after that: a listener may append at once, which is the
-next step.
+effects that the step returns are performed at once, in order. Listeners (committed records, a new leader, a fetched
+snapshot) are called after that: one may append at once, which is the next step.
 """
 
 from __future__ import annotations
@@ -98,8 +97,8 @@ class PeerFailed(Exception):
 
 
 class Member:
-    """`start` lets it take part. `failed` is called once, when it cannot go on: its disk has failed, or the quorum has
-    broken a rule that Raft relies on."""
+    """`start` begins participation. `failed` is called once, if the member cannot continue: its disk has failed, or the
+    quorum has violated a Raft invariant."""
 
     def __init__(
         self,
@@ -133,9 +132,9 @@ class Member:
         self._responses: dict[int, asyncio.Future[Response]] = {}
         self._last_request_id = 0
         self._proposal: ProposalAppended | ProposalRefused | None = None
-        # Up to here the listeners have been told.
+        # Listeners have received everything up to here.
         self._applied_offset = applied_offset
-        # What this node has appended as the leader and not committed yet, oldest first: it need not be read again.
+        # Batches appended as the leader and not committed yet, oldest first, so that they need not be read again.
         self._appended: deque[MetadataBatch] = deque()
         self._leader = LeaderAndEpoch(None, election.epoch)
         self._news: deque[CommitUpTo | InstallSnapshot | LeadershipChanged] = deque()
@@ -147,7 +146,7 @@ class Member:
         self._caught_up = asyncio.Event()
         self._shut_down = asyncio.Event()
 
-    # What others may know
+    # Read by others
 
     @property
     def leader(self) -> LeaderAndEpoch:
@@ -155,7 +154,7 @@ class Member:
 
     @property
     def state(self) -> State:
-        """That of its Raft machine: a leader leads before anybody is told."""
+        """The Raft machine's epoch: it leads before listeners are called."""
         return self._machine.state
 
     @property
@@ -173,7 +172,7 @@ class Member:
 
     @property
     def failure(self) -> Exception | None:
-        """Why this member cannot go on."""
+        """The reason why this member cannot continue."""
         return self._failure
 
     @property
@@ -221,8 +220,8 @@ class Member:
         self._perform_all(self._machine.start, ())
 
     async def caught_up(self) -> None:
-        """Returns once this member knows a leader and has applied what that one had committed. Raises the error that
-        keeps it from going on."""
+        """Returns once this member knows a leader and has applied everything that leader had committed. Raises the
+        error if the member fails."""
         await self._caught_up.wait()
         if self._failure is not None:
             raise self._failure
@@ -240,7 +239,7 @@ class Member:
         await self._peers.close()
 
     def abandon(self) -> None:
-        """Takes no further part, and tells nobody: the node could not start."""
+        """Stops participating without calling listeners: the node could not start."""
         self._failure = self._failure or InconsistentQuorum("the node did not start")
         self._has_ended = True
         self._stop_timer()
@@ -252,7 +251,7 @@ class Member:
             await asyncio.shield(self._flushing)
 
     def close(self) -> None:
-        """Writes what makes the next start quick. What is committed is on the disk already."""
+        """Writes a snapshot for a quick start. Committed records are on disk already."""
         if self._failure is None:
             try:
                 self._disk_log.close(self._clock.now_ms())
@@ -260,7 +259,7 @@ class Member:
                 self.fail(error)
 
     def fail(self, error: Exception) -> None:
-        """This member cannot go on: nothing is committed here any more."""
+        """Stops a member that cannot continue: nothing more is committed here."""
         if self._failure is not None:
             return
         self._failure = error
@@ -270,8 +269,7 @@ class Member:
         self._on_failure(error)
 
     def _end_part(self) -> None:
-        """Nothing is decided, committed or answered here any more: whoever waits for that is told, so that a server
-        that stops need not wait for them."""
+        """Fails pending decisions and requests, so that a stopping server need not wait for them."""
         self._has_ended = True
         self._stop_timer()
         for response in list(self._responses.values()):
@@ -306,7 +304,7 @@ class Member:
         if outcome is None:
             raise self._refusal(ErrorCode.NOT_CONTROLLER)
         if self._news and not self._is_telling:
-            # Nobody is told within a call of theirs.
+            # Listeners are never called within their own calls.
             asyncio.get_running_loop().call_soon(self._tell)
         return outcome
 
@@ -326,7 +324,7 @@ class Member:
 
     def answer(self, request: Request[Any], version: int, listener: str) -> Awaitable[Response]:
         """The response to a request of another member, or of a client that asks about the quorum. A fetch may be held
-        until there is something to return. Refusal BROKER_NOT_AVAILABLE once this member takes no further part."""
+        until there is something to return. Refused with BROKER_NOT_AVAILABLE once this member has stopped."""
         if self._has_ended:
             raise self._refusal()
         self._last_request_id += 1
@@ -474,7 +472,7 @@ class Member:
     # Telling the node
 
     def _tell(self) -> None:
-        """Tells the listeners what is new, in order. What comes of that is told after it."""
+        """Calls the listeners with all news, in order. Consequences of a call are delivered after it."""
         if self._is_telling:
             return
         self._is_telling = True
@@ -509,7 +507,7 @@ class Member:
                 end = min(high_watermark, self._appended[0].base_offset) if self._appended else high_watermark
                 found = list(self._disk_log.batches(self._applied_offset, end))
             if not found:
-                # A snapshot has taken their place, of which the next news tells.
+                # A snapshot has replaced them; the next notification has it.
                 break
             batches += found
             self._applied_offset = found[-1].next_offset
@@ -533,7 +531,7 @@ class Member:
     # Upkeep
 
     def recording(self) -> Job | None:
-        # What is committed need not be on stable storage here: an observer does not flush, and a leader counts others.
+        # Committed records need not be on stable storage here: an observer does not flush, and a leader counts others.
         return self._disk_log.committed_offset.recording(
             min(self.high_watermark, self._disk_log.log.durability.recovery_point)
         )

@@ -33,7 +33,7 @@ class PeerConnections:
             client_id=f"raft-client-{node_id}",
             tls=tls,
             request_timeout_ms=config.request_timeout_ms,
-            # The machine backs off by itself, and knows best whom it needs to hear.
+            # The machine has its own back-off, and knows which peer it needs.
             reconnect_backoff_ms=0,
             reconnect_backoff_max_ms=0,
             socket_connection_setup_timeout_ms=config.request_timeout_ms,

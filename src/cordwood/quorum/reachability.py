@@ -1,4 +1,4 @@
-"""Which members of the quorum cannot be reached, and when an operator should hear of it."""
+"""Tracks unreachable members of the quorum, and when to warn the operator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REPEAT_S = 60.0
 
 
 class Reachability:
-    """Follows the outcomes of requests. Times are in seconds, of any clock that does not jump."""
+    """Tracks the outcomes of requests. Times are in seconds of a monotonic clock."""
 
     def __init__(self) -> None:
         self._since: dict[Address, float] = {}

@@ -13,7 +13,7 @@ NEVER = 1 << 62
 class _Connection:
     node: Node
     correlation_id: int | None
-    # Of the request under way, or of the back-off if there is none.
+    # The end of the request in flight, or of the back-off if there is none.
     deadline_ms: int
 
     @property
@@ -63,7 +63,7 @@ class Connections:
         return next((node for node in rotated if self.is_ready(node.id, now)), None)
 
     def bootstrap_deadline(self, now: int) -> int:
-        """When to look for a ready bootstrap server again."""
+        """The time to look for a ready bootstrap server again."""
         pending = [connection for connection in self._busy.values() if connection.deadline_ms > now]
         awaited = [connection.deadline_ms for connection in pending if connection.is_awaiting]
         if awaited:
@@ -97,5 +97,5 @@ class Connections:
         self._busy.pop(node_id, None)
 
     def reset_all(self) -> None:
-        """Forgets all requests: answers to what was sent in an earlier state are not wanted."""
+        """Drops all requests: answers to requests of an earlier state are ignored."""
         self._busy.clear()

@@ -118,7 +118,7 @@ class ControlState:
         return self.kraft_version >= 1
 
     def voters_at(self, offset: int) -> VoterSet | None:
-        """The voters that a snapshot which ends behind `offset` has to name; None if they are static."""
+        """The voters to write into a snapshot that ends at `offset`; None if they are static."""
         return self._voters.at(offset)
 
     def kraft_version_at(self, offset: int) -> int:
@@ -130,7 +130,7 @@ class ControlState:
                 self._apply(record.offset, parse_control_type(record.key), record.value or b"")
 
     def load_snapshot(self, snapshot_id: OffsetAndEpoch, opening: Buffer) -> None:
-        """Starts anew from a snapshot, of which at least the first batch is given."""
+        """Resets to a snapshot, given at least its first batch."""
         self._voters.clear()
         self._versions.clear()
         for control_type, value in _opening_records(opening):
@@ -141,7 +141,7 @@ class ControlState:
         self._versions.truncate_new(end_offset)
 
     def snapshot_taken(self, end_offset: int) -> None:
-        """Forgets what a snapshot of all before `end_offset` makes superfluous. The record at that offset may yet be
+        """Drops values superseded by a snapshot that ends at `end_offset`. The record at that offset may yet be
         truncated, so the values before it are kept."""
         self._voters.truncate_old(end_offset - 1)
         self._versions.truncate_old(end_offset - 1)
@@ -152,7 +152,7 @@ class ControlState:
         elif control_type is ControlType.KRAFT_VOTERS:
             voters = VoterSet.of_record(decode(VotersRecord, 0, value))
             last = self._voters.last
-            # What formatting and configuration say is not replicated, and need not agree between replicas.
+            # Values from formatting and configuration are not replicated, and may differ between replicas.
             if last is not None and last.offset >= 0 and not last.value.overlaps(voters):
                 raise InconsistentQuorum(
                     f"the voters at offset {offset}, {voters}, differ from {last} in more than one"

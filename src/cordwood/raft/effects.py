@@ -52,7 +52,7 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """Begin an fsync of the log, which ends here or further on by then; `Flushed` tells that it is done."""
+    """Begin an fsync of the log, which ends here or further on by then; `Flushed` reports its completion."""
 
     end_offset: int
 
@@ -99,7 +99,7 @@ class CommitUpTo:
 
 @dataclass(frozen=True, slots=True)
 class WriteSnapshotPiece:
-    """Write a piece of a snapshot that is being fetched; position 0 starts it anew."""
+    """Write a piece of a snapshot that is being fetched; position 0 starts it over."""
 
     id: OffsetAndEpoch
     position: int
@@ -108,7 +108,7 @@ class WriteSnapshotPiece:
 
 @dataclass(frozen=True, slots=True)
 class InstallSnapshot:
-    """Make a fetched snapshot durable and complete, then drop the whole log, which goes on at the snapshot's end.
+    """Make a fetched snapshot durable and complete, then drop the whole log, which continues at the snapshot's end.
 
     The state machine is loaded from it. Older snapshots may be deleted.
     """
@@ -125,9 +125,9 @@ class DiscardSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class LeadershipChanged:
-    """Tell the state machine about the leader of an epoch, None while it is not known.
+    """Tell the state machine about the leader of an epoch, None while it is unknown.
 
-    A leader is told about itself only once it has committed a record of its own epoch, after the `CommitUpTo` for it:
+    A leader is announced to itself only once it has committed a record of its own epoch, after the `CommitUpTo` for it:
     its state machine has then seen everything that was ever committed.
     """
 

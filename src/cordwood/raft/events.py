@@ -21,7 +21,7 @@ class RequestReceived:
 
     request_id: int
     request: Request[Any]
-    # Of the request: what its response may hold depends on it.
+    # The request's version, which determines the fields of the response.
     version: int
     # The listener on which it came: the response names the leader's endpoint for that one.
     listener: str
@@ -37,7 +37,7 @@ class ResponseReceived:
 
 @dataclass(frozen=True, slots=True)
 class RequestFailed:
-    """No answer will come: the connection broke, nobody listens at the peer's address (BROKER_NOT_AVAILABLE), or the
+    """No answer will come: the connection broke, the peer's address refuses connections (BROKER_NOT_AVAILABLE), or the
     peer doesn't support the version (UNSUPPORTED_VERSION)."""
 
     correlation_id: int
@@ -95,7 +95,7 @@ class Resign:
 
 @dataclass(frozen=True, slots=True)
 class BeginShutdown:
-    """A clean stop. `ShutdownCompleted` tells when the replica may go, at the latest after the timeout."""
+    """A clean stop. `ShutdownCompleted` signals that the replica may exit, no later than the timeout."""
 
     timeout_ms: int
 

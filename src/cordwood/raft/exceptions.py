@@ -1,5 +1,5 @@
 class InconsistentQuorum(Exception):
-    """The quorum has broken a rule that Raft relies on, so this replica cannot go on safely; Kafka stops the node.
+    """The quorum has violated a Raft invariant, so this replica cannot continue safely; Kafka stops the node.
 
     Examples: two leaders in one epoch, or a leader that asks a follower to truncate committed records.
     """

@@ -32,7 +32,7 @@ class IdentityCheck:
         self, source: Node, contacts: Collection[Endpoint | None], *, is_voter: bool, may_be_wrong: bool
     ) -> None:
         """The node is of another cluster. Raises `WrongIdentity` if that is true of a majority of the controllers:
-        then it is this node that is wrong. A voter belongs to the majority that it would have to be outvoted by."""
+        then it is this node that is wrong. A voter counts itself among the controllers."""
         address = Endpoint(source.host, source.port)
         if address in self._refusing:
             return
@@ -55,8 +55,8 @@ class IdentityCheck:
         )
 
     def said_to_lead(self, epoch: int, where: Endpoint | None, own: Endpoint | None, state: str, now: int) -> None:
-        """This node is said to lead an epoch, and doesn't. Raises `WrongIdentity` if it is said to do so at an address
-        that isn't its own for as long as no dead leader would remain one."""
+        """Handles a claim that this node leads an epoch, when it doesn't. Raises `WrongIdentity` if the claim names
+        another address for longer than a dead leader would be remembered."""
         if where is None or where == own:
             self._other_leads_since_ms = None
         elif self._other_leads_since_ms is None:
@@ -69,7 +69,7 @@ class IdentityCheck:
         if epoch != self._warned_epoch:
             self._warned_epoch = epoch
             logger.warning(
-                "Ignoring that node %d is said to lead epoch %d%s: this node has that id and is %s. It waits for "
+                "Ignoring the claim that node %d leads epoch %d%s: this node has that id and is %s. It waits for "
                 "another leader",
                 self._node_id, epoch, "" if where is None else f" at {where.host}:{where.port}", state,
             )  # fmt: skip

@@ -1,7 +1,7 @@
 """The replicated log as the machine knows it: where it starts and ends, its epochs and its snapshots.
 
-`RaftLog` is what the shell's log on disk can do: it is read once, when the machine is made, and then performs the
-effects. `LogState` is the machine's own picture of it, kept up to date by the effects that the machine returns, so
+`RaftLog` is the interface of the shell's log on disk: it is read once, when the machine is created, and then performs
+the effects. `LogState` is the machine's own picture of it, kept up to date by the effects that the machine returns, so
 that a step never reads the disk.
 """
 
@@ -47,8 +47,8 @@ class EpochStart(NamedTuple):
 
 
 class RaftLog(Protocol):
-    """The metadata log on disk, as it is read to start a replica and to answer fetches. Writing to it is what effects
-    ask of the shell."""
+    """The read side of the metadata log on disk, used to start a replica and to answer fetches. The shell writes to it
+    as effects demand."""
 
     @property
     def start_offset(self) -> int: ...
@@ -158,7 +158,7 @@ class LogState:
         self.start_offset = self.end_offset = self.flushed_offset = snapshot_id.offset
 
     def cleaned(self, start_offset: int, deleted: Sequence[OffsetAndEpoch]) -> None:
-        """The log below a snapshot's end and the snapshots before that one are gone."""
+        """Records the deletion of the log below a snapshot's end and of earlier snapshots."""
         for snapshot_id in deleted:
             self.snapshots.pop(snapshot_id, None)
         assert start_offset == self.start_offset or any(kept.offset == start_offset for kept in self.snapshots)

@@ -62,7 +62,7 @@ _ANSWERS: dict[type, Any] = {
     UpdateRaftVoterRequest: answer_update_voter,
     VoteRequest: answer_vote,
 }
-"""By request: a function of replica, event, request and time that responds, or sees to it that somebody will."""
+"""By request type: a function of replica, event, request and time that responds, now or later."""
 
 _TAKERS: dict[type, Any] = {
     AddRaftVoterResponse: take_add_voter,
@@ -79,14 +79,14 @@ _TAKERS: dict[type, Any] = {
 
 
 class RaftMachine:
-    """A KRaft replica without I/O, clock or randomness of its own.
+    """A KRaft replica without I/O, clock or randomness.
 
         control = ControlState.load(log, static_voters)
         machine = RaftMachine(config, LogState.of(log), control, election, random)
         perform(machine.start(now))
         perform(machine.step(event, now))       # for each event, and a Tick at machine.deadline_ms
 
-    See effects.py for what `perform` has to heed. Times are in milliseconds and must not go back.
+    See effects.py for the contract of `perform`. Times are in milliseconds and must not go back.
     """
 
     def __init__(
@@ -97,9 +97,9 @@ class RaftMachine:
         self._leader: Leader | None = None
         self._is_stopped = False
         self.deadline_ms: int | None = None
-        """When a `Tick` is due, if no event comes before."""
+        """The time of the next `Tick`, unless an event comes earlier."""
 
-    # What others may know
+    # Read by others
 
     @property
     def state(self) -> State:
@@ -144,7 +144,7 @@ class RaftMachine:
         """The voters and kraft.version as of an offset, which a snapshot's header has to name."""
         return self._replica.control
 
-    # What happens
+    # Events
 
     def start(self, now: int) -> list[Effect]:
         replica = self._replica
@@ -187,7 +187,7 @@ class RaftMachine:
         return self._finish(now)
 
     def _elect_only_voter(self, now: int) -> None:
-        """With a single voter there is nobody to wait for: from any state to Leader, in a new epoch."""
+        """Makes the single voter the leader of a new epoch, from any state."""
         self._replica.advance_election(now)
         if not isinstance(self.state, Leader):
             self._replica.become_prospective(now)
@@ -227,7 +227,7 @@ class RaftMachine:
             last_offset = self._replica.append_values(event.values, now)
             self._replica.outbox.append(ProposalAppended(event.proposal_id, last_offset))
 
-    # What follows from it
+    # Consequences
 
     def _finish(self, now: int) -> list[Effect]:
         replica = self._replica
@@ -271,7 +271,7 @@ class RaftMachine:
             self._is_stopped = True
             self.deadline_ms = None
             if self._leader is not None:
-                # The only voter has nobody to hand over to, and no deadline ends what waits for it any more.
+                # The only voter can't hand over to another one, and no deadline ends pending requests any more.
                 end_change(replica, self._leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, "The active controller is stopping")
                 complete_fetches(replica, replica.parked.take_all(), now)
             replica.outbox.append(ShutdownCompleted(is_clean))

@@ -36,7 +36,7 @@ def advance(replica: Replica, now: int) -> bool:
     if state.election_deadline_ms is None or now < state.election_deadline_ms:
         return False
     if isinstance(state, Resigned):
-        # In the same epoch others would still take it for the leader.
+        # In the same epoch others would still consider it the leader.
         replica.become_unattached(state.epoch + 1, None, now)
     elif isinstance(state, Prospective):
         give_up_pre_vote(replica, state, now)
@@ -89,14 +89,14 @@ def _send_votes(replica: Replica, state: Prospective | Candidate, now: int) -> N
 
 
 def _send_voter_change(replica: Replica, state: Follower, now: int) -> bool:
-    """Sends the request that brings the voter set in line with this replica, if it is time for one."""
+    """Sends the request that aligns the voter set with this replica, if one is due."""
     leader = state.leader_node(replica.config.listener)
     if leader is None or now < state.update_voter_deadline_ms:
         return False
     control, config = replica.control, replica.config
     sent = False
     if replica.quorum.is_voter:
-        # Leaders of kraft.version 0 don't persist the voters, so each has to be told.
+        # Leaders with kraft.version 0 don't persist the voters, so each one needs the update.
         is_needed = (
             control.voters.needs_update(config.local)
             if control.supports_reconfiguration
@@ -141,12 +141,12 @@ def _send_fetch_to_bootstrap(replica: Replica, now: int) -> None:
 
 
 def _may_fetch(replica: Replica) -> bool:
-    """A fetch acknowledges the whole log, so all of it has to be flushed."""
+    """A fetch acknowledges the whole log, so all of it must be flushed."""
     return replica.acknowledged_offset == replica.log.end_offset
 
 
 def next_deadline(replica: Replica, now: int) -> int | None:
-    """When the next step is due even if nothing happens; None: never."""
+    """The time of the next step if no event comes; None: never."""
     state, deadlines = replica.quorum.state, [replica.shutdown_deadline_ms, replica.parked.deadline]
     connections = replica.connections
     is_stopping = replica.shutdown_deadline_ms is not None

@@ -65,7 +65,7 @@ class Quorum:
                 Unattached(election.epoch, election.leader_id, election.voted_key, None, self._election_deadline(now))
             )
 
-    # What it is
+    # State
 
     @property
     def epoch(self) -> int:
@@ -83,7 +83,7 @@ class Quorum:
     def is_eligible(self) -> bool:
         """True if this replica may be elected: a voter, or one whose removal, in its log, is not known to be committed.
 
-        The removed one may be the only replica that has the record of its removal. Without it nobody could be elected:
+        The removed replica may be the only one with the record of its removal. Without it no replica could be elected:
         the others need its vote and have the shorter log (Raft dissertation, 4.2.2).
         """
         if self.is_voter:
@@ -132,7 +132,8 @@ class Quorum:
         self._become_durably(Unattached(epoch, leader_id, voted_key, state.high_watermark, deadline))
 
     def add_vote(self, epoch: int, candidate: ReplicaKey, now: int) -> None:
-        """Votes for another replica, once in an epoch. The election timeout starts anew: it may well win."""
+        """Votes for another replica, once in an epoch. The election timeout restarts, since that replica may well
+        win."""
         state = self.state
         assert isinstance(state, Unattached | Prospective), state
         assert epoch == state.epoch, (epoch, state)
@@ -161,7 +162,7 @@ class Quorum:
         self._become_durably(self._follower(epoch, leader_id, endpoints, voted_key, state.high_watermark, now))
 
     def unreachable(self, node: Node, now: int) -> None:
-        """Nobody listens at a node's address. A voter whose leader should be there need not wait for the fetch timeout:
+        """A node's address refuses connections. A voter of that leader need not wait for the fetch timeout:
         it asks for pre-votes soon, and grants them. The time is random, so that one voter is ahead of the others."""
         state = self.state
         if isinstance(state, Follower) and Endpoint(node.host, node.port) in state.leader_endpoints.values():
@@ -173,8 +174,8 @@ class Quorum:
             self.shorten_hopeless_election(now)
 
     def shorten_hopeless_election(self, now: int) -> None:
-        """A voter that can't win while others are gone tries again soon, at a random time: the voters that are left may
-        have noticed at different times that the leader is gone, or have voted for themselves in the same epoch."""
+        """A voter that can't win while others are down retries soon, at a random time: the remaining voters may have
+        noticed the leader's death at different times, or have voted for themselves in the same epoch."""
         state = self.state
         if isinstance(state, Prospective | Candidate) and state.votes.is_hopeless:
             state.election_deadline_ms = min(state.election_deadline_ms, self._soon(now))
@@ -241,7 +242,7 @@ class Quorum:
         return leader
 
     def become_resigned(self, now: int) -> None:
-        """The leader gives up. The file goes on naming it: after a restart it is Resigned too."""
+        """The leader resigns. The file still names it: after a restart it is Resigned too."""
         state = self.state
         assert isinstance(state, Leader), state
         self.state = self._resigned(state.epoch, state.successors(), now)

@@ -1,7 +1,7 @@
-"""A replica of the metadata log: all that the handlers of requests and responses work on.
+"""A replica of the metadata log: the object that the handlers of requests and responses work on.
 
-It joins the parts (`Quorum`, `LogState`, `ControlState`, `Connections`), does what belongs to each transition, and
-collects effects in its outbox.
+It combines the parts (`Quorum`, `LogState`, `ControlState`, `Connections`), performs each transition, and collects
+effects in its outbox.
 """
 
 import logging
@@ -75,14 +75,14 @@ class Replica:
         self.parked = ParkedFetches()
         self.identity_check = IdentityCheck(config.local.key.id, config.cluster_id, config.quorum)
         self.shutdown_deadline_ms: int | None = None
-        # Set by a leader whose high watermark moved, until its consequences are drawn.
+        # Set when a leader's high watermark moves, until that is handled.
         self.high_watermark_moved = False
         self._announced = LeaderAndEpoch(None, -1)
         self._is_flushing = False
-        # What an fsync under way may count for at most: the log was truncated to here since it was asked for.
+        # The upper bound for an fsync in progress: the log has been truncated to here since it began.
         self._flush_limit: int | None = None
 
-    # Transitions and what belongs to them
+    # Transitions
 
     def become_unattached(self, epoch: int, leader_id: int | None, now: int) -> None:
         self._leave_state()
@@ -148,7 +148,7 @@ class Replica:
             self.outbox.append(DiscardSnapshot(state.snapshot.id))
 
     def follow(self, leader_id: int | None, epoch: int, endpoints: Endpoints, now: int) -> bool:
-        """Acts on an epoch and its leader that a message names. False if the leader is said to be this replica.
+        """Acts on an epoch and its leader that a message names. False if the message names this replica as the leader.
 
         Two leaders in one epoch stop the replica.
         """
@@ -163,7 +163,7 @@ class Replica:
             self.identity_check.has_leader()
         if epoch == quorum.epoch and leader_id is not None and quorum.leader_id not in (None, leader_id):
             raise InconsistentQuorum(
-                f"node {leader_id} is said to lead epoch {epoch}, but node {quorum.leader_id} leads it"
+                f"node {leader_id} was reported to lead epoch {epoch}, but node {quorum.leader_id} leads it"
             )
         if epoch > quorum.epoch:
             if leader_id is not None and endpoints:
@@ -275,7 +275,7 @@ class Replica:
 
     @property
     def acknowledged_offset(self) -> int:
-        """Up to where this replica may count: what it has flushed, or all if it never counts."""
+        """The offset up to which this replica counts: its flushed end, or the log end if it never counts."""
         return self.log.flushed_offset if self._flushes else self.log.end_offset
 
     def _begin_flush(self) -> None:
@@ -284,7 +284,7 @@ class Replica:
             self.outbox.append(Flush(self.log.end_offset))
 
     def _limit_flush(self, offset: int) -> None:
-        """Records that the fsync in progress does not cover what is appended from here on."""
+        """Notes that the fsync in progress does not cover later appends."""
         if self._is_flushing:
             self._flush_limit = offset if self._flush_limit is None else min(self._flush_limit, offset)
 

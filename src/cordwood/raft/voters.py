@@ -109,13 +109,13 @@ class VoterSet:
         return VoterSet([*self, voter])
 
     def without_voter(self, key: ReplicaKey) -> "VoterSet | None":
-        """None if that replica is no voter."""
+        """None if that replica isn't a voter."""
         if not self.is_voter(key):
             return None
         return VoterSet(voter for voter in self if voter.key.id != key.id)
 
     def updated(self, voter: VoterNode) -> "VoterSet | None":
-        """With another endpoint or version range of a voter; None if that replica is no voter."""
+        """With another endpoint or version range of a voter; None if that replica isn't a voter."""
         return self.updated_by_id(voter) if self.is_voter(voter.key) else None
 
     def updated_by_id(self, voter: VoterNode) -> "VoterSet | None":

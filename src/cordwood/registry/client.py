@@ -1,10 +1,10 @@
-"""**RegistryClient**: asks a registry, and keeps what never changes.
+"""**RegistryClient**: a client of a registry, which caches immutable results.
 
 >>> client = RegistryClient("http://localhost:8081")
 >>> client.register("orders-value", '{"type":"record","name":"Order","fields":[]}').id
 1
 
-May be shared by threads. Calls block; from an event loop, `asyncio.to_thread` takes them off it.
+May be shared by threads. Calls block; from an event loop, use `asyncio.to_thread`.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class RegistryClient:
         cached: int = 1_000,
         tls: ClientTls | None = None,
     ) -> None:
-        """`url` may be several, separated by commas. `cached`: how many schemas are kept, by their ids and by their
-        texts. `tls` is for https; without it the system's certificates are trusted, and none is shown."""
+        """`url` may have several, separated by commas. `cached`: the number of schemas cached by id and by text. `tls`
+        is for https; without it the system's certificates are trusted, and no client certificate is used."""
         self._urls = [each.strip().rstrip("/") for each in url.split(",")]
         self._headers = {"accept": _CONTENT_TYPE, "content-type": _CONTENT_TYPE}
         if user is not None:
@@ -83,7 +83,7 @@ class RegistryClient:
             path = f"/subjects/{quote(subject, safe='')}/versions?normalize={str(normalize).lower()}"
             answer = self.ask("POST", path, _body(text, schema_type, references))
             if "guid" not in answer:
-                # Older registries tell the id only.
+                # Older registries return only the id.
                 answer = self.ask("POST", f"/subjects/{quote(subject, safe='')}", _body(text, schema_type, references))
             known = self._known.put(key, self._registered(answer["id"], answer))
         return known
@@ -99,7 +99,7 @@ class RegistryClient:
         return known
 
     def parsed(self, text: str, schema_type: str = AVRO, references: Sequence[Reference] = ()) -> Schema:
-        """A schema that need not be registered, with what it refers to. Raises `InvalidSchema`."""
+        """Parses a schema, registered or not, with its references. Raises `InvalidSchema`."""
         resolved: dict[str, str] = {}
         self._resolve(references, resolved)
         return parse_schema(schema_type, text, tuple(references), resolved)
@@ -137,7 +137,7 @@ class RegistryClient:
         return known
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """Any request. The next URL is asked where one does not answer. Raises `RegistryRefused` or `Unreachable`."""
+        """Sends any request; tries the next URL if one does not answer. Raises `RegistryRefused` or `Unreachable`."""
         sent = None if body is None else json.dumps(body).encode()
         failure: Unreachable | None = None
         for url in self._urls:

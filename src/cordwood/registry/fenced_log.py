@@ -1,9 +1,9 @@
-"""**FencedLog**: the writing end of the schemas topic, of which one is in force at a time (ADR 8).
+"""**FencedLog**: the write side of the schemas topic; only one is valid at a time (ADR 8).
 
 A transactional id, the same for all registries of a topic, gives each writer a producer epoch above those before. The
-writer's first record, a NOOP as Confluent's registry writes them, tells the partition that epoch: from there on its
-leader refuses every batch of an older one. So the fence has an offset, and a writer that has read up to it knows
-everything that is in the log and can be there until it writes itself.
+writer's first record, a NOOP as Confluent's registry writes them, registers that epoch with the partition: from there
+on its leader refuses every batch of an older one. So the fence has an offset, and a writer that has read up to it has
+everything that precedes its own first record.
 
 Transactions are not used: a refused batch is not in the log at all, so that readers which read uncommitted records, as
 Confluent's registry does, see nothing that was not acknowledged or may yet be.
@@ -31,10 +31,10 @@ from cordwood.wire.messages.produce import PartitionProduceData, ProduceRequest,
 from cordwood.wire.records import encode_batch
 
 LEASE_S = 600.0
-"""Far below any expiry that brokers may have for what the fence rests on."""
+"""Far below any expiry of producer ids on the brokers, which the fence depends on."""
 
 PRODUCER_HEADER = "cordwood-producer"
-"""Of every record: the producer id and epoch that wrote it. A successor that is given another id fences this one."""
+"""A header of every record: its producer id and epoch. A successor with another id fences this one."""
 
 NOOP_KEY = json.dumps({"keytype": "NOOP", "magic": 0}, separators=(",", ":")).encode()
 
@@ -44,7 +44,7 @@ _TRANSACTION_TIMEOUT_MS = 60_000
 # From version 13 on a request names topics by their ids.
 _LAST_VERSION_WITH_NAMES = 12
 
-# The partition has heard of a later epoch, or has forgotten this one.
+# The partition has seen a later epoch, or has dropped this one.
 _FENCED = frozenset(
     {
         ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -54,7 +54,7 @@ _FENCED = frozenset(
         ErrorCode.INVALID_PRODUCER_ID_MAPPING,
     }
 )
-# The leader has the batch, and cannot say that enough replicas have it.
+# The leader has the batch, but too few replicas are known to have it.
 _APPENDED_PERHAPS = frozenset({ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.REQUEST_TIMED_OUT})
 
 
@@ -92,7 +92,7 @@ class Fenced(Exception):
 
 
 class OutcomeUnknown(Exception):
-    """The batch may be in the log, or come there. The next writer's fence decides."""
+    """The batch may be, or end up, in the log. The next writer's fence decides."""
 
 
 class FencedLog:
@@ -108,13 +108,13 @@ class FencedLog:
         self._valid_until_ms = 0
 
     async def take_over(self, previous: ProducerStamp | None, headers: Mapping[str, bytes]) -> int:
-        """Fences off every writer before, and returns the offset up to which everything has to be read. `previous` is
-        the stamp of the last record that was read. Raises `Fenced`, `OutcomeUnknown`, or a `ClientError`."""
+        """Fences all earlier writers, and returns the offset up to which the log must be read. `previous` is the stamp
+        of the last record read. Raises `Fenced`, `OutcomeUnknown`, or a `ClientError`."""
         now_s, now_ms = asyncio.get_running_loop().time(), self._clock.now_ms()
         await self._client.topics([self._partition.topic], timeout_s=self._timeout_s)
         self._stamp = await self._new_epoch()
         self._next_sequence = 0
-        # By both clocks: one of them stands still while a machine sleeps.
+        # By both clocks: one of them stops while a machine sleeps.
         self._valid_until_s, self._valid_until_ms = now_s + LEASE_S, now_ms + int(LEASE_S * 1000)
         if previous is not None and previous.producer_id != self._stamp.producer_id:
             await self._fence_other_id(previous, headers)
@@ -125,7 +125,7 @@ class FencedLog:
         return asyncio.get_running_loop().time() < self._valid_until_s and self._clock.now_ms() < self._valid_until_ms
 
     async def append(self, records: Sequence[StoredRecord]) -> int:
-        """Appends one batch, all of it or nothing, and returns the offset behind it once all replicas in sync have it.
+        """Appends one batch, all or nothing, and returns the offset after it once all in-sync replicas have it.
         Raises `Fenced`, `OutcomeUnknown`, or a `ClientError` if nothing was appended."""
         if not self.is_valid:
             raise Fenced(f"the writer's lease of {LEASE_S:g} s is over")
@@ -146,9 +146,9 @@ class FencedLog:
         return await ask_coordinator(self._client, CoordinatorKind.TRANSACTION, self._transactional_id, ask)
 
     async def _fence_other_id(self, previous: ProducerStamp, headers: Mapping[str, bytes]) -> None:
-        """The coordinator has given out a new id, because the epochs of the one before are used up or it has forgotten
-        that. The old id gets an epoch that no coordinator gives out, and so ends. Several may do so: to the leader
-        their batches are one and the same."""
+        """Retires the old id after the coordinator has assigned a new one, because the epochs of the old id were used
+        up or its state had expired. The old id gets an epoch that no coordinator assigns. Several writers may do so: to
+        the leader their batches are identical."""
         fence = ProducerStamp(previous.producer_id, _MAX_EPOCH)
         await self._append([StoredRecord(NOOP_KEY, None, headers)], fence, 0)
 

@@ -22,7 +22,7 @@ def parse_listener(text: str) -> RegistryListener:
     """Raises `ValueError`."""
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
-        raise ValueError(f"{text!r} is no listener of a registry; expected http://HOST:PORT or https://HOST:PORT")
+        raise ValueError(f"{text!r} is not a valid registry listener; expected http://HOST:PORT or https://HOST:PORT")
     return RegistryListener(parts.hostname, DEFAULT_PORT if parts.port is None else parts.port, parts.scheme == "https")
 
 
@@ -32,7 +32,7 @@ def check_advertised(url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
         raise ValueError(f"{url!r} is not the URL of a registry; expected http://HOST:PORT or https://HOST:PORT")
     if parts.hostname in _EVERY_ADDRESS:
-        raise ValueError(f"{url!r} is no address that another node can connect to; name a host")
+        raise ValueError(f"{url!r} is not an address that another node can connect to; name a host")
     return url.rstrip("/")
 
 

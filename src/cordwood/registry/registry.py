@@ -1,7 +1,8 @@
-"""**Registry**: one of any number over the same topic. It answers from its replica, and writes, or has another write.
+"""**Registry**: one of any number of registries on the same topic. It reads from its replica, and writes, or forwards
+writes.
 
-Writes go to the registry that wrote last, which every record names: so they stay with one that has the state. When it
-is not to be reached, the one that was asked takes over.
+Writes go to the registry that wrote last, which every record names: so they stay with one that has the state. If it
+cannot be reached, the receiving registry takes over.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ S = TypeVar("S", bound=Settings)
 
 
 class ClientSettings(Protocol):
-    """Makes the settings of its clients: where the cluster is, how it is secured, and what the registry sets itself."""
+    """Creates the settings of its clients: the cluster's address and security, and the registry's own values."""
 
     def __call__(self, kind: type[S], /, **own: Any) -> S: ...
 
@@ -66,7 +67,7 @@ class RegistrySettings:
     most_parsed: int = 1_000
     """Schemas that are kept parsed."""
     replication_factor: int | None = None
-    """Of the topic, if it has to be created; None is `offsets.topic.replication.factor` of the brokers."""
+    """The replication factor if the topic is created; None is `offsets.topic.replication.factor` of the brokers."""
     init_timeout_s: float = 60.0
     """Time for which a start waits for enough brokers to create the topic."""
     timeout_s: float = 15.0
@@ -133,8 +134,7 @@ class Registry:
 
     @property
     def other_writer(self) -> str | None:
-        """Where the registry takes requests that writes at the moment; None if it is this one, or nobody that
-        answers."""
+        """The URL of the registry that currently writes; None if it is this one, or none answers."""
         last = self.replica.last_writer
         is_writer = self._writer is not None and not self._writer.is_fenced
         if is_writer or not last or last == self.url:
@@ -148,7 +148,7 @@ class Registry:
     async def write(self, decide: Decide, *, is_idempotent: bool) -> Any:
         """Decides and commits here. Raises `RegistryError`, or `Moved`.
 
-        Where the outcome of a write is unknown, it is decided again if `is_idempotent`: the next writer's fence has
+        If the outcome of a write is unknown, it is decided again if `is_idempotent`: the next writer's fence has
         settled it."""
         last_error = "no answer yet"
         pause_s = _FIRST_PAUSE_S

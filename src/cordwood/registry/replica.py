@@ -18,7 +18,7 @@ from .state.state import State
 _log = logging.getLogger(__name__)
 
 WRITER_HEADER = "cordwood-writer"
-"""Of every record: where the registry that wrote it takes requests."""
+"""A header of every record: the URL of the registry that wrote it."""
 
 _POLL_MS = 500
 _RETRY_S = 1.0

@@ -1,4 +1,4 @@
-"""The topic that keeps all schemas: created if it is not there, refused if it would lose some."""
+"""The topic that stores all schemas: created if missing, rejected if its settings could lose some."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _SETTING = "cordwood.registry.topic.replication.factor, or --replication-factor 
 
 
 async def prepare_topic(admin: Admin, topic: str, replication_factor: int | None, timeout_s: float) -> int:
-    """Returns how large a batch may be. Raises `UnusableTopic`, or a `ClientError`.
+    """Returns the maximum batch size. Raises `UnusableTopic`, or a `ClientError`.
 
-    A topic that is not there is created once there are brokers enough: with fewer replicas it would keep schemas on
-    fewer nodes for good, just because these were the first to start."""
+    A missing topic is created once there are enough brokers: otherwise it would have fewer replicas for good, just
+    because these brokers started first."""
     if topic not in await admin.list_topics(internal=True):
         await _create(admin, topic, replication_factor, timeout_s)
     await admin.until_topics_led([topic])
@@ -65,7 +65,7 @@ _DEFAULT_MAX_BYTES = 1_048_588
 
 async def _create(admin: Admin, topic: str, replication_factor: int | None, timeout_s: float) -> None:
     replicas = replication_factor if replication_factor is not None else await _usual_replicas(admin)
-    # With three replicas one may fail: what is acknowledged is then on two.
+    # With three replicas one may fail: acknowledged records are on two.
     configs = {"cleanup.policy": "compact", "min.insync.replicas": str(max(1, min(2, replicas - 1)))}
     wanted = NewTopic(topic, partitions=1, replication_factor=replicas, configs=configs)
     loop = asyncio.get_running_loop()
@@ -79,7 +79,7 @@ async def _create(admin: Admin, topic: str, replication_factor: int | None, time
             except BrokerError as error:
                 if error.code == ErrorCode.TOPIC_ALREADY_EXISTS:
                     return
-                # A broker may be known and not yet fit for replicas.
+                # A known broker may not be able to take replicas yet.
                 if error.code != ErrorCode.INVALID_REPLICATION_FACTOR:
                     raise
             else:
@@ -99,7 +99,7 @@ async def _create(admin: Admin, topic: str, replication_factor: int | None, time
 
 
 async def _usual_replicas(admin: Admin) -> int:
-    """As many as the cluster's operators want of topics such as this."""
+    """The number of replicas that operators have configured for internal topics."""
     brokers = (await admin.describe_cluster()).brokers
     if not brokers:
         return _DEFAULT_REPLICAS

@@ -1,7 +1,7 @@
-"""**Writer**: decides and writes, as the only one in the cluster for as long as nobody fences it (ADR 8).
+"""**Writer**: decides and writes, as the only one in the cluster until it is fenced (ADR 8).
 
-Requests that come while a batch is being written share the next one. Each is decided on the state with all that was
-decided before it, and answered when its batch is in all replicas and in the state that serves reads.
+Requests that come while a batch is being written share the next one. Each is decided on the state after all earlier
+decisions, and answered when its batch is in all in-sync replicas and in the state that serves reads.
 """
 
 from __future__ import annotations
@@ -103,13 +103,13 @@ class Writer:
         while self._pending and size < self._max_batch_bytes // 2:
             pending = self._pending.popleft()
             if pending.done.done():
-                # Its time is over.
+                # It has timed out.
                 continue
             try:
                 own, response = pending.decide(state)
                 stored = [self._stored(record) for record in own]
             except RegistryError as error:
-                # It may rest on records of this batch, and is told when they are committed.
+                # It may depend on records of this batch, and is answered when they are committed.
                 decided.append((pending, error))
                 continue
             except Exception as error:  # noqa: BLE001  # a bug: it costs this request only
@@ -150,7 +150,7 @@ class Writer:
         return batches
 
     def _end(self) -> None:
-        """The state is ahead of what is committed, perhaps: somebody begins anew."""
+        """The state may be ahead of the committed log: it must be loaded again."""
         self._state = None
         self._has_ended = True
 
@@ -159,7 +159,7 @@ class Writer:
             _set(each, error)
 
 
-# Of the header that the log adds to each record.
+# The size of the header that the log adds to each record.
 _STAMP_BYTES = 50
 
 

@@ -20,10 +20,10 @@ _log = logging.getLogger(__name__)
 _COPY_BYTES = 256 << 10
 # With no more than this to be written and synced, the rest is done in one go.
 _LITTLE_BYTES = 1 << 20
-# How long a partition may be gone before its move is.
+# How long a partition may be missing before its move is dropped.
 _LOOK_EVERY_S = 1.0
 _SHORTEST_PAUSE_S = 0.001
-# A partition that is written to faster than it can be flushed is not followed for ever.
+# Limits the wait for a partition that is written to faster than it can be flushed.
 _MAX_FLUSHES = 8
 
 
@@ -34,15 +34,15 @@ class DirectoryMoves:
         self._replicas = replicas
         self._clock = clock
         self._bytes_per_second = bytes_per_second
-        # In the order in which they were asked for, the first of them under way.
+        # In order of request; the first one is in progress.
         self._wanted: dict[TopicPartition, LogDirectory] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_stopping = False
-        # Set when it may have changed what is wanted.
+        # Set when the requested moves may have changed.
         self._woken = asyncio.Event()
 
     def request(self, partition: Partition, destination: LogDirectory) -> None:
-        """A request for another directory takes the place of an earlier one; for the one that it lies in, ends it."""
+        """A request for another directory replaces an earlier one; a request for the current directory cancels it."""
         key = (partition.topic, partition.index)
         if self._wanted.get(key) is destination:
             return
@@ -55,7 +55,7 @@ class DirectoryMoves:
             self._task = asyncio.get_running_loop().create_task(self._move_all())
 
     def resume(self) -> None:
-        """At a start: what was on its way when the node was stopped begins anew."""
+        """At a start: restarts moves that were in progress when the node stopped."""
         for directory in self._replicas.directories.online:
             for topic, index in directory.interrupted:
                 partition = self._replicas.get(topic, index)
@@ -72,7 +72,7 @@ class DirectoryMoves:
         return max(0, partition.log.end_offset - directory.futures[topic, index].end_offset)
 
     async def finish(self) -> None:
-        """Gives up what is under way, for a stop; the next start begins it anew."""
+        """Abandons the move in progress, for a stop; the next start restarts it."""
         self._is_stopping = True
         self._woken.set()
         while self._task is not None:

@@ -1,4 +1,4 @@
-"""A follower's side of a fetch session (KIP-227): the leader keeps what it wants, and is sent changes only."""
+"""A follower's side of a fetch session (KIP-227): the leader keeps its partitions, and requests have only changes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _MAX_EPOCH = 2**31 - 1
 
 
 class FetchSession:
-    """`positions` is what the leader is taken to know once the next request has arrived."""
+    """`positions` is the leader's state once the next request has arrived."""
 
     def __init__(self, partition_max_bytes: int) -> None:
         self.positions: dict[Key, FetchPosition] = {}
         self._partition_max_bytes = partition_max_bytes
         # 0 without a session.
         self._id = 0
-        # Of the next request: 0 says everything, and asks for a session.
+        # The epoch of the next request: 0 lists all partitions and asks for a session.
         self._epoch = 0
         # The leader had no room for a session.
         self._is_refused = False
@@ -88,7 +88,7 @@ class FetchSession:
         return list(topics.values())
 
     def answered(self, response: FetchResponse) -> bool:
-        """False if the leader does not know the session, and has to be told everything again."""
+        """False if the leader does not know the session: the next request must list everything."""
         if response.error_code != ErrorCode.NONE:
             self.reset()
             return False
@@ -99,6 +99,6 @@ class FetchSession:
         return True
 
     def reset(self) -> None:
-        """The next request begins anew, with everything, and ends the session that there is."""
+        """Makes the next request list everything, and end the current session."""
         self._epoch = 0
         self._is_refused = False

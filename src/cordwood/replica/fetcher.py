@@ -1,11 +1,11 @@
 """Following the leaders of partitions: one fetcher for each broker that leads some, or `num.replica.fetchers` of them.
 
-A fetcher fetches, appends what it gets, and fetches on: the next fetch tells the leader how far this replica is. One
-fetch is in flight at a time; what it asks for is kept in a fetch session, so that only changes are sent.
+A fetcher fetches, appends, and fetches again: the next fetch tells the leader this replica's position. One fetch is in
+flight at a time; its partitions are kept in a fetch session, so that only changes are sent.
 
-A leader that has nothing to send keeps a fetch waiting. A partition that is new meanwhile, or is to be fetched from
-another offset, should not wait for that: the session's next request then goes out over a second connection, and
-supersedes the one that waits. A Cordwood leader answers that one at once, so that its connection is free again.
+A leader that has nothing to send keeps a fetch waiting. A new partition, or one to be fetched from another offset,
+should not wait for that: the session's next request then goes out over a second connection, and supersedes the one that
+waits. A Cordwood leader answers that one at once, so that its connection is free again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LATEST, _EARLIEST = -1, -2
 _REPLICA_STATE_SINCE = 15
 # A fetch that the leader has not answered by then waits there for records.
 _PARKED_S = 0.003
-# After the leader could not be asked; the connection has a longer back-off of its own.
+# After a failed request; the connection has its own, longer back-off.
 _RETRY_S = 0.02
 
 
@@ -68,7 +68,7 @@ class Reachability(Protocol):
 
 class Fetcher:
     """Follows partitions that one broker leads. `broker_epoch` is that of this broker's registration; `disk_failed` is
-    told of a directory that cannot be written, and `reachability` of each fetch."""
+    called for a directory that cannot be written, `reachability` after each fetch."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Fetcher:
         self._reachability = reachability
         self._partitions: dict[Key, Partition] = {}
         self._session = FetchSession(settings.partition_max_bytes)
-        # Whose position may differ from what the session says.
+        # Partitions whose position may differ from the session's.
         self._unsettled: dict[Key, None] = {}
         # That wait for a back-off or the throttle, and until when.
         self._backing_off: dict[Key, int] = {}
@@ -101,7 +101,7 @@ class Fetcher:
         # Counts the requests; the latest is in flight, or there is none.
         self._request_number = 0
         self._is_in_flight = False
-        # Of a superseded request.
+        # The connection of a superseded request.
         self._has_missed_answer = False
         self._is_due = asyncio.Event()
         self._offsets_peer = new_peer()
@@ -109,7 +109,7 @@ class Fetcher:
         self._peers = [new_peer(), new_peer()]
         self._tasks = [self._loop.create_task(self._fetch_on(peer)) for peer in self._peers]
 
-    # Whom it follows
+    # Partitions
 
     @property
     def is_idle(self) -> bool:
@@ -144,7 +144,7 @@ class Fetcher:
 
     @property
     def max_lag(self) -> int:
-        """Of the partition that is furthest behind its leader."""
+        """The largest lag of a partition behind its leader."""
         followers = (partition.follower for partition in self._partitions.values())
         return max((follower.lag or 0 for follower in followers if follower is not None), default=0)
 
@@ -186,7 +186,7 @@ class Fetcher:
         try:
             response = await peer.send(request, self._settings.timeout_ms, at_least=_REPLICA_STATE_SINCE)
         except PeerError as error:
-            _log.debug("Broker %d cannot be fetched from: %s", self.leader_id, error)
+            _log.debug("Cannot fetch from broker %d: %s", self.leader_id, error)
             self._reachability.lost(self.leader_id)
             return await self._pause(number, max(peer.backoff_s, _RETRY_S))
         self._reachability.regained(self.leader_id)
@@ -206,7 +206,7 @@ class Fetcher:
         return True
 
     async def _pause(self, number: int, seconds: float) -> bool:
-        """Before everything is asked for again; False if the other connection has taken over."""
+        """Waits before everything is requested again; False if the other connection has taken over."""
         if number == self._request_number:
             self._session.reset()
             await asyncio.sleep(seconds)
@@ -221,11 +221,11 @@ class Fetcher:
             max_bytes=settings.response_max_bytes,
         )
 
-    # What to ask for
+    # Requests
 
     def _settle(self) -> None:
-        """Brings the session to where the partitions are now. Time is read once: a throttle that is over between two
-        readings would neither let a partition be fetched nor say when."""
+        """Updates the session to the partitions' positions. The clock is read once: a throttle that ends between two
+        readings would neither allow a fetch nor give a time for it."""
         now_ms, held_up_ms = self._clock.now_ms(), self._throttle.resumes_in_ms
         over = [key for key, resumes_ms in self._backing_off.items() if resumes_ms <= now_ms]
         for key in (*self._unsettled, *over):
@@ -257,7 +257,7 @@ class Fetcher:
         return held_up_ms > 0 and partition.is_follower_throttled and follower is not None and follower.lag != 0
 
     def _resumes_ms(self, partition: Partition, now_ms: int, held_up_ms: int) -> int:
-        """When a partition may be fetched again that backs off, or is throttled."""
+        """The time when a partition that backs off or is throttled may be fetched again."""
         follower = partition.follower
         if follower is None:
             return 0
@@ -289,7 +289,7 @@ class Fetcher:
         elif self._backing_off:
             self._wake(max(0, min(self._backing_off.values()) - now_ms) / 1000)
 
-    # What was fetched
+    # Responses
 
     def _take(self, response: FetchResponse) -> None:
         wants_offsets: list[tuple[Partition, AskOffsets]] = []
@@ -325,7 +325,7 @@ class Fetcher:
             starts = await self._list_offsets(wanted, _EARLIEST)
             ends = await self._list_offsets(wanted, _LATEST)
         except PeerError as error:
-            _log.debug("Broker %d cannot be asked for offsets: %s", self.leader_id, error)
+            _log.debug("Cannot list offsets on broker %d: %s", self.leader_id, error)
             starts = ends = {}
         for partition, effect in wanted:
             place = (partition.topic, partition.index)

@@ -23,7 +23,7 @@ _NONE = (-1, 0)
 
 
 class Fetchers:
-    """`address_of` tells where a broker is reached by other brokers; None while it is not known."""
+    """`address_of` returns a broker's address for other brokers; None while it is unknown."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Fetchers:
         throttle: ReplicationThrottle,
         reachability: Reachability,
     ) -> None:
-        """`throttle` limits what is fetched of throttled replicas. `reachability` is told which leaders can be fetched
+        """`throttle` limits the fetching of throttled replicas. `reachability` records which leaders can be fetched
         from."""
         self._settings = settings
         self._count = count
@@ -50,13 +50,13 @@ class Fetchers:
         self._reachability = reachability
         # By leader, and by number among those that follow it.
         self._fetchers: dict[tuple[int, int], Fetcher] = {}
-        # The fetcher of a partition, and the partition as it was then: a topic may be deleted and made again.
+        # The fetcher of a partition, with the partition object: a topic may be deleted and recreated.
         self._followed: dict[TopicPartition, tuple[Fetcher, Partition]] = {}
         self._stopping: set[asyncio.Task[None]] = set()
         self._is_running = False
 
     def start(self) -> None:
-        """Follows whatever the metadata has for this broker by now."""
+        """Updates the followed partitions from the current metadata."""
         self._is_running = True
         self.changed((partition.topic, partition.index) for partition in self._replicas)
 
@@ -76,7 +76,7 @@ class Fetchers:
                 self._end(fetcher)
 
     def brokers_changed(self) -> None:
-        """Brokers may be reached elsewhere by now."""
+        """The addresses of brokers may have changed."""
         for (leader_id, _), fetcher in self._fetchers.items():
             fetcher.move(self._address_of(leader_id))
 

@@ -1,4 +1,4 @@
-"""Group commit: partitions whose logs are to be flushed, in rounds. What is asked for during a round joins the next."""
+"""Group commit: partitions whose logs are to be flushed, in rounds. A request during a round joins the next one."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ _PARTITIONS_PER_SLICE = 4
 
 
 class Flusher:
-    """The fsyncs of a round run in a thread, one after the other; appends go on meanwhile."""
+    """The fsyncs of a round run in a thread, one after the other; appends continue."""
 
     def __init__(self, clock: Clock, disk_failed: Callable[[DiskError], None]) -> None:
         self._clock = clock
@@ -77,7 +77,7 @@ class Flusher:
                     self._due[partition] = None
 
     async def _write_epochs(self, partitions: list[Partition]) -> None:
-        """Of logs that have new leader epochs: in the thread too, not where the flush begins."""
+        """For logs with new leader epochs: also in the thread, not where the flush begins."""
         written = []
         for partition in partitions:
             log = partition.log
@@ -113,6 +113,6 @@ def _run_all(jobs: list[Job]) -> list[DiskError | FileGone | None]:
             job()
             failures.append(None)
         except (DiskError, FileGone) as failure:
-            # Gone is what belongs to a partition that was deleted meanwhile.
+            # The partition was deleted in the meantime.
             failures.append(failure)
     return failures

@@ -1,12 +1,12 @@
-"""A partition's follower, sans-IO: what it fetches next from its leader, and what becomes of the answer.
+"""A partition's follower, sans-IO: its next fetch, and the effects of the answer.
 
     follower = Follower(log, backoff_ms)
     follower.step(LeaderChanged(leader_epoch), now_ms)
     fetch = follower.next_fetch(now_ms)             # goes into the next Fetch to the leader; None: not now
     for effect in follower.step(Fetched(fetch, …), now_ms):
-        …                                           # done at once and in order, before anything else is asked of it
+        …                                           # performed at once and in order, before the next call
 
-A follower fetches from the end of its log, and says which epoch it fetched last. A leader whose log differs there
+A follower fetches from the end of its log, and sends the last fetched epoch. A leader whose log differs there
 answers with the point where the two diverge, and the follower truncates (KIP-595, KIP-101, KIP-279). Where the leader
 has no such offset at all, the follower asks for the leader's offsets: it starts anew where the leader's log starts, or,
 after an unclean election, goes back to where the leader's log ends.
@@ -25,7 +25,7 @@ from cordwood.wire.errors import ErrorCode
 
 
 class FollowedLog(Protocol):
-    """The facts of a log that a follower goes by. It changes through effects only."""
+    """The facts about a log that a follower needs. The log changes through effects only."""
 
     @property
     def start_offset(self) -> int: ...
@@ -138,7 +138,7 @@ _MOST_DOUBLINGS = 16
 class FollowerMode(Enum):
     FETCHING = "fetching"
     ASKING_OFFSETS = "asking offsets"
-    # The leader is of an epoch that this broker has not heard of yet: it waits for the metadata.
+    # The leader's epoch is newer than this broker's metadata: wait for the metadata.
     FENCED = "fenced"
 
 
@@ -190,7 +190,7 @@ class Follower:
         self.resumes_ms = 0
         self._failures = 0
         if self._log.latest_epoch == UNDEFINED_EPOCH and self._log.end_offset > self._log.high_watermark:
-            # Batches of before KIP-101 carry no epoch to compare: only what is committed is certain.
+            # Batches from before KIP-101 have no epoch to compare: only committed records are certain.
             return [Truncate(self._log.high_watermark)]
         return []
 
@@ -217,8 +217,8 @@ class Follower:
         return effects
 
     def _fetched_late(self, event: Fetched) -> list[Effect]:
-        """The log has been truncated since it was asked, or another fetch has brought more. The latter's watermark
-        counts: a leader tells it once in a fetch session."""
+        """The log has been truncated since the request, or another fetch has appended more. In the latter case the
+        watermark counts: a leader sends it only once in a fetch session."""
         is_behind = event.asked.fetch_offset < self._log.end_offset
         if event.error is not ErrorCode.NONE or event.diverging is not None or not is_behind:
             return []
@@ -228,7 +228,7 @@ class Follower:
         """Where to truncate, given the largest epoch that both may share and where the leader's log ends it."""
         log = self._log
         if end_offset == UNDEFINED_OFFSET:
-            # The leader knows no epoch that old: only what is committed is certain.
+            # The leader has no epoch that old: only committed records are certain.
             return log.high_watermark
         own_epoch, own_end = log.end_offset_for_epoch(epoch)
         if own_epoch == UNDEFINED_EPOCH:
@@ -258,10 +258,10 @@ class Follower:
             return self._back_off(now_ms)
         end_offset = self._log.end_offset
         if event.end_offset < end_offset:
-            # An unclean election: what the new leader does not have is lost.
+            # An unclean election: records missing on the new leader are lost.
             return [Truncate(event.end_offset)]
         if event.log_start_offset > end_offset:
-            # The leader has deleted what lies between.
+            # The leader has deleted the records in between.
             return [StartAt(event.log_start_offset)]
         return []
 

@@ -1,13 +1,13 @@
-"""A partition's leader, sans-IO: what its followers have, which of them are in sync, and what is committed.
+"""A partition's leader, sans-IO: the progress of its followers, the in-sync set, and the high watermark.
 
     leader = Leader(broker_id, state, settings, log_end_offset, high_watermark, now_ms)
     for effect in leader.step(FollowerFetched(…), now_ms):
         …
 
-A follower's fetch offset is its acknowledgement: it has everything below. The high watermark is the smallest end offset
-of the replicas that count: the members of the in-sync set (ISR), a follower whose join the controller has not committed
-yet, and a follower that is caught up and may join. It never moves back, and it stands still while the ISR is below
-`min.insync.replicas` (KIP-966).
+A follower's fetch offset is its acknowledgement: it has everything below that offset. The high watermark is the
+smallest end offset of the replicas that count: the members of the in-sync set (ISR), a follower whose join the
+controller has not committed yet, and a follower that is caught up and may join. It never moves back, and it stands
+still while the ISR is below `min.insync.replicas` (KIP-966).
 
 The ISR changes through the controller only (KIP-497): the leader proposes one change at a time, and goes on counting by
 the larger of the two sets until the metadata tells the outcome. The controller's answer does not: it may be ahead of
@@ -45,8 +45,8 @@ class IsrMember(NamedTuple):
 
 
 class ProposeIsr(NamedTuple):
-    """AlterPartition is to be sent to the controller, and its answer to be given as `IsrAnswered`. The broker epoch of
-    the leader itself stands in the request."""
+    """AlterPartition is to be sent to the controller, and its answer to be given as `IsrAnswered`. The request has the
+    leader's own broker epoch."""
 
     isr: tuple[IsrMember, ...]
     leader_epoch: int
@@ -76,9 +76,9 @@ class FollowerFetched(NamedTuple):
 
 
 class FollowerSeen(NamedTuple):
-    """The follower's last fetch before something was appended, which found that it had everything. A broker that looks
-    at few partitions of a fetch session tells so in place of the `FollowerFetched` of each fetch. It counts for members
-    of the ISR only: one that was taken out has to fetch first."""
+    """The follower's last fetch before something was appended, which found that it had everything. Sent instead of a
+    `FollowerFetched` for each fetch, by a broker that skips resting partitions of a fetch session. It counts for ISR
+    members only: a follower that was removed has to fetch first."""
 
     replica: int
     seen_ms: int
@@ -96,8 +96,8 @@ class LagChecked(NamedTuple):
 
 
 class IsrAnswered(NamedTuple):
-    """The controller's answer to a proposal; one that newer metadata has settled meanwhile is ignored.
-    `partition_epoch` is that of the ISR proposed, which counts once the metadata has reached it."""
+    """The controller's answer to a proposal; an answer superseded by newer metadata is ignored. `partition_epoch` is
+    that of the ISR proposed, which counts once the metadata has reached it."""
 
     proposal: ProposeIsr
     error: ErrorCode
@@ -116,7 +116,7 @@ class MetadataChanged(NamedTuple):
 Event = Written | FollowerFetched | FollowerSeen | RegistrationChanged | LagChecked | IsrAnswered | MetadataChanged
 
 
-# The proposal was refused as such: the committed ISR stands.
+# The controller rejected the proposal itself: the committed ISR remains.
 _REFUSED = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
 # The proposal was made from outdated metadata: the newer one settles it.
 _OUTDATED = frozenset(
@@ -153,7 +153,7 @@ class FollowerState:
         self.fetched_ms = 0
         # The latest time at which the follower is known to have had everything that the leader had then.
         self.caught_up_ms = caught_up_ms
-        # Registered under the epoch that it fetches with, neither fenced nor shutting down.
+        # Registered with the epoch of its fetches, and neither fenced nor shutting down.
         self.is_eligible = False
 
     def fetched(self, event: FollowerFetched, leader_end: int, now_ms: int) -> None:
@@ -161,7 +161,8 @@ class FollowerState:
         if offset >= leader_end:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
         elif offset >= self.fetched_at_end:
-            # It has what there was at its last fetch. Under steady load a follower never reaches the end itself.
+            # It has reached the log end of its previous fetch. Under steady load a follower never reaches the current
+            # end.
             self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
         self.end_offset = offset
         self.start_offset = event.log_start_offset
@@ -216,7 +217,7 @@ class Leader:
         high_watermark: int,
         now_ms: int,
     ) -> None:
-        # Of the leader's own replica, as far as it counts (`Written`).
+        # The counted end of the leader's own replica (`Written`).
         self.end_offset = high_watermark
         self.high_watermark = high_watermark
         self.isr = state.isr
@@ -232,7 +233,7 @@ class Leader:
         self._follow(state, now_ms)
         self._is_alone = not self.followers
 
-    # What may be asked
+    # Queries
 
     @property
     def epoch(self) -> int:
@@ -254,12 +255,12 @@ class Leader:
 
     @property
     def _min_isr(self) -> int:
-        """A topic cannot ask for more replicas than it has: then all of them are enough."""
+        """`min.insync.replicas` is capped at the number of replicas."""
         return min(self._settings.min_insync_replicas, len(self._state.replicas))
 
     def next_lag_check_ms(self, now_ms: int) -> int | None:
-        """When a follower that counts will have lagged for too long: a member of the ISR, or one that is waited for
-        because it may join soon. None if there is none, or a proposal is in flight."""
+        """The time when a follower that counts will have lagged for too long: a member of the ISR, or one that is
+        waited for because it may join soon. None if there is none, or a proposal is in flight."""
         if self._proposal is not None:
             return None
         lag_time_max_ms = self._settings.lag_time_max_ms
@@ -299,7 +300,7 @@ class Leader:
         """`Written`. Returns whether the high watermark has moved."""
         self.end_offset = end_offset
         if self._is_alone and end_offset > self.high_watermark:
-            # One replica, which is the whole ISR: nobody to wait for.
+            # One replica is the whole ISR: there is no follower to wait for.
             self.high_watermark = end_offset
             return True
         return self._advance(now_ms)
@@ -315,7 +316,7 @@ class Leader:
                 f"broker {event.replica} fetches with epoch {event.broker_epoch}, but is registered with {registered}",
             )
         follower.fetched(event, self.end_offset, now_ms)
-        # Expanding first: the new member then counts for the high watermark, so that it cannot fall behind it.
+        # Expand first: the new member then counts for the high watermark, so it cannot fall behind it.
         return [*self._expand(event.replica, follower), *self._moved(self._advance(now_ms))]
 
     def _answered(self, event: IsrAnswered, now_ms: int) -> list[Effect]:

@@ -1,9 +1,10 @@
 """One partition on this broker, which leads it or follows its leader: appends, and the produces and fetches that wait
 for it to move on.
 
-Two offsets tell how far it is. `written` is how far this replica's own log counts: all of it, unless `flush.messages`
-asks for a flush by now; then only what is on stable storage. A produce with acks=1 waits for that. The high watermark
-is what all replicas in sync have (see `leader`). A produce with acks=all waits for it, and no reader sees more.
+Two offsets describe its progress. `written` is the counted end of this replica's own log: all of it, unless
+`flush.messages` demands a flush; then only what is on stable storage. A produce with acks=1 waits for it. The high
+watermark is the end of what all in-sync replicas have (see `leader`). A produce with acks=all waits for it, and no
+reader sees more.
 """
 
 import logging
@@ -55,10 +56,10 @@ class Watcher(Protocol):
         partition."""
 
     def high_watermark_moved(self, partition: "Partition") -> None:
-        """Only followers hear of it, which are not woken for that."""
+        """Only followers get it, and they are not woken for it."""
 
     def expire(self) -> None:
-        """The node stops: it is to be answered with what there is."""
+        """The node is stopping: answer with the available data."""
 
 
 class Replication(NamedTuple):
@@ -85,13 +86,13 @@ class PendingAcks:
         if waiting is None:
             waiting = self._waiting = deque()
         if waiting and waiting[-1][0] > offset:
-            # A retry asks about what was appended earlier.
+            # A retry refers to an earlier append.
             self._waiting = deque(sorted([*waiting, (offset, then)], key=lambda entry: entry[0]))
         else:
             waiting.append((offset, then))
 
     def passed(self, offset: int, error: ErrorCode = ErrorCode.NONE) -> None:
-        """Answers those that wait for an offset below."""
+        """Answers the requests that wait for an offset below."""
         while self._waiting and self._waiting[0][0] < offset:
             self._waiting.popleft()[1](error)
 
@@ -101,7 +102,7 @@ class PendingAcks:
 
 
 class Partition:
-    """`state` is what the metadata says of it. Its log is None while its directory is offline."""
+    """`state` is the partition in the metadata. The log is None while its directory is offline."""
 
     __slots__ = (
         "_active",
@@ -155,11 +156,11 @@ class Partition:
         self.leader: Leader | None = None
         # While it follows another one.
         self.follower: Follower | None = None
-        # Called when what a follower has appended was flushed.
+        # Called when a follower's appends have been flushed.
         self._flush_listener: Callable[[Partition], None] | None = None
         self._clock = clock
         self._replication = replication
-        # None unless somebody wants it counted.
+        # None unless traffic is counted.
         self.traffic: TopicTraffic | None = None
         self._request_flush = request_flush
         self._active = None if log is None else log.active
@@ -179,7 +180,7 @@ class Partition:
         return self.state.leader == self.broker_id
 
     def _lead_or_follow(self) -> None:
-        """Takes over what the metadata and the configuration say."""
+        """Applies the metadata and the configuration."""
         log = self._led = self.log if self.is_leader else None
         if log is None:
             self.leader = None
@@ -203,11 +204,11 @@ class Partition:
         if self.follower is None:
             self.follower = Follower(self.log, self._replication.backoff_ms)
             if self.awaits_flush:
-                # It is not fetched for until what an earlier start, or this one as the leader, has left is flushed.
+                # No fetch until the records of an earlier start, or of this broker's leadership, are flushed.
                 self._request_flush(self)
         self.step(LeaderChanged(self.state.leader_epoch))
 
-    # What may be asked of it
+    # Queries
 
     @property
     def is_leader_throttled(self) -> bool:
@@ -234,7 +235,7 @@ class Partition:
             if current_leader_epoch < epoch:
                 raise Refusal(
                     ErrorCode.FENCED_LEADER_EPOCH,
-                    f"leader epoch {current_leader_epoch} of {self} is over; it is {epoch} now",
+                    f"leader epoch {current_leader_epoch} of {self} is outdated; the current one is {epoch}",
                 )
             raise Refusal(
                 ErrorCode.UNKNOWN_LEADER_EPOCH,
@@ -247,7 +248,7 @@ class Partition:
         return self.log
 
     def low_watermark(self, is_alive: Callable[[int], bool]) -> int:
-        """Where the log begins on all replicas that are alive; -1 while one of them has not told."""
+        """The highest log start of all live replicas; -1 while one of them is unknown."""
         log = self.leader_log()
         starts = [] if self.leader is None else self.leader.followers.items()
         return min((log.start_offset, *(each.start_offset for replica, each in starts if is_alive(replica))))
@@ -275,7 +276,7 @@ class Partition:
     # Appending
 
     def append(self, records: Buffer, acks: int, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT) -> Appended:
-        """Writes one batch as the leader. Whether it is acknowledged is told by `acknowledge`."""
+        """Writes one batch as the leader. `acknowledge` reports when it is acknowledged."""
         log = self._led
         if log is None:
             log = self.leader_log()
@@ -315,7 +316,7 @@ class Partition:
     # Moving on
 
     def _advance(self, log: Log, now_ms: int) -> None:
-        """Counts what has been appended or flushed, and answers the produces and fetches that it was missing to."""
+        """Advances `written` and the high watermark, and answers the produces and fetches that waited for them."""
         end = log.end_offset
         if end - log.durability.recovery_point >= log.config.flush_messages:
             self._request_flush(self)
@@ -358,7 +359,7 @@ class Partition:
             self.leader.step(event, event.seen_ms)
 
     def advance_start(self, offset: int) -> None:
-        """As the leader: DeleteRecords. Followers are told at once. Raises Refusal."""
+        """DeleteRecords, on the leader. Followers are notified at once. Raises Refusal."""
         self.leader_log().advance_start(offset)
         self._wake_followers()
 
@@ -372,7 +373,7 @@ class Partition:
             listener()
 
     def broker_changed(self, event: RegistrationChanged) -> None:
-        """One that may be a follower."""
+        """Returns the partition as a possible follower."""
         if self.leader is not None and event.replica in self.leader.followers:
             self._perform(self.leader.step(event, self._clock.now_ms()))
             self._tell_of_starts()
@@ -399,7 +400,7 @@ class Partition:
     # Its leader
 
     def step(self, event: following.Event) -> AskOffsets | None:
-        """Has the follower take an event, and does what follows from it. Raises DiskError. `AskOffsets` is left to the
+        """Passes an event to the follower, and performs the effects. Raises DiskError. `AskOffsets` is left to the
         caller."""
         follower, log, now_ms = self.follower, self.log, self._clock.now_ms()
         if follower is None or log is None:
@@ -410,8 +411,8 @@ class Partition:
                     try:
                         log.append_as_follower(records, now_ms, leader_epoch)
                     except Refusal as refusal:
-                        # The rest of the answer rests on what could not be appended.
-                        _log.warning("%s: what the leader sent is not appended, and fetched again: %s", self, refusal)
+                        # The rest of the answer depends on the failed append.
+                        _log.warning("%s: cannot append the leader's batches, fetching again: %s", self, refusal)
                         follower.step(following.AppendRefused(refusal), now_ms)
                         return None
                     if log.flush_due(now_ms) or log.segments.active is not self._active:
@@ -435,7 +436,7 @@ class Partition:
         return None
 
     def _warn_of_truncation(self, log: Log, offset: int) -> None:
-        """Operators want to know of every record that goes without having been deleted by anybody."""
+        """Warns about records that are discarded although they were not deleted."""
         if offset >= log.end_offset:
             return
         if offset >= log.high_watermark:
@@ -480,8 +481,8 @@ class Partition:
 
     @property
     def awaits_flush(self) -> bool:
-        """A follower's fetch acknowledges what it has appended: where `flush.messages` asks for a flush by now, it has
-        to wait for that."""
+        """A follower's fetch acknowledges its appends: where `flush.messages` demands a flush, the fetch waits for
+        it."""
         log = self.log
         return log is not None and log.end_offset - log.durability.recovery_point >= log.config.flush_messages
 
@@ -514,8 +515,8 @@ class Partition:
         self._lose_log(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def removed(self, error: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) -> None:
-        """`error` is for the produces that wait: after a reassignment others go on with the partition, and may have
-        what was appended."""
+        """`error` is for pending produces: after a reassignment other brokers continue the partition, and may have the
+        batches."""
         self._lose_log(error)
 
     def _lose_log(self, error: ErrorCode) -> None:

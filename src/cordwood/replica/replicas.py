@@ -51,7 +51,7 @@ class Replicas:
         self._clock = clock
         self._replication = Replication(lag_time_max_ms, backoff_ms, on_isr_proposal)
         self._partitions: dict[TopicPartition, Partition] = {}
-        # By topic; None if nobody wants it counted.
+        # By topic; None unless traffic is counted.
         self.traffic: dict[str, TopicTraffic] | None = {} if counts_traffic else None
         # Directories that have another id than the metadata knows them by.
         self._former_ids: dict[Uuid, LogDirectory] = {}
@@ -71,8 +71,7 @@ class Replicas:
     # Following the metadata
 
     def load(self, image: MetadataImage) -> None:
-        """At a start: the partitions that the metadata has for this broker. What else lies in its directories was put
-        aside before they were opened (see `strays`)."""
+        """Opens this broker's partitions at a start. Others in its directories were set aside before (see `strays`)."""
         self._former_ids = self._find_former_ids(image)
         for known in image.topics:
             for index, state in known.partitions.items():
@@ -80,8 +79,8 @@ class Replicas:
                     self._place(known.name, index, known.id, state, is_new=False)
 
     def _find_former_ids(self, image: MetadataImage) -> dict[Uuid, LogDirectory]:
-        """Of directories whose `meta.properties` were damaged or written anew: no start has registered their id, and
-        the metadata has all their partitions in one that is gone. Partitions without files belong there too."""
+        """Partitions of directories whose `meta.properties` were damaged or rewritten: their new id isn't registered
+        yet, and the metadata assigns their partitions to the old one. Partitions without files are among them."""
         broker = image.brokers.get(self._broker_id)
         former: dict[Uuid, LogDirectory] = {}
         for directory in self.directories.online:
@@ -138,8 +137,8 @@ class Replicas:
                 partition.flushed()
 
     def _place_again(self, partition: Partition) -> None:
-        """A partition whose directory is gone, and that was in sync when the broker started: now that the controller
-        counts it as out of sync, a new log may take the place of the one that was lost."""
+        """A partition of a lost directory that was in sync when the broker started: once the controller counts it as
+        out of sync, a new log may replace the lost one."""
         topic, index = partition.topic, partition.index
         log = self._find_or_create(topic, index, partition.topic_id, partition.state, is_new=False)
         directory = self.directories.directory_of(topic, index)

@@ -1,4 +1,4 @@
-"""Work on the loop in slices: a few steps, then everybody else's turn; what would block goes to a thread."""
+"""Work on the loop in slices: a few steps, then other tasks; blocking calls go to a thread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SLICE_STEPS = 40
 
 
 class Stopped(Exception):
-    """The work was given up between two steps, since the node stops."""
+    """The work was abandoned between two steps, since the node is stopping."""
 
 
 class Slices:

@@ -36,7 +36,7 @@ class Unknown(NamedTuple):
 
 
 def unknown_partitions(directories: LogDirectories, image: MetadataImage, broker_id: int) -> list[Unknown]:
-    """Of directories whose partitions were found and not opened yet."""
+    """For directories whose partitions were found and not opened yet."""
     return [
         Unknown(directory, topic, partition, topic_id)
         for directory in directories.online
@@ -64,14 +64,14 @@ def unexplained(strays: Sequence[Unknown], image: MetadataImage, broker_id: int)
 
 
 def _is_reassigned(stray: Unknown, image: MetadataImage) -> bool:
-    """One whose directory does not say which topic it is of goes by its name: it is kept, whichever it was."""
+    """A directory without a topic id is matched by name, and always kept."""
     if stray.topic_id is None:
         return image.topics.partition(stray.topic, stray.partition) is not None
     return stray.topic_id in image.topics.by_id
 
 
 def put_aside(directories: LogDirectories, unknown: list[Unknown], deleted_topics: Container[Uuid | None]) -> None:
-    """Deletes those whose topic a committed record deletes, and makes strays of the others."""
+    """Deletes partitions whose topic a committed record deletes, and turns the others into strays."""
     for found in unknown:
         try:
             if found.topic_id in deleted_topics:

@@ -15,7 +15,7 @@ _LOOK_AGAIN_MS = 1_000
 
 
 class ReplicationThrottle:
-    """A token bucket. It may get into debt: how much a fetch brings is not known before it is there."""
+    """A token bucket. It may get into debt: the size of a fetch is unknown before it arrives."""
 
     def __init__(self, clock: Clock, bytes_per_second: int) -> None:
         self._clock = clock
@@ -41,7 +41,7 @@ class ReplicationThrottle:
 
     @property
     def resumes_in_ms(self) -> int:
-        """The time until it is not exceeded any more; 0 if it is not."""
+        """The time until the limit is no longer exceeded; 0 if it isn't."""
         self._fill()
         if self._tokens > 0:
             return 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class TopicTraffic:
-    """Of one topic's partitions on this broker, since counting began."""
+    """Counters of one topic's partitions on this broker."""
 
     __slots__ = ("bytes_in", "bytes_out", "messages_in", "messages_out")
 

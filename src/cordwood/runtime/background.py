@@ -32,7 +32,7 @@ class BackgroundLoop:
         self._thread: threading.Thread | None = None
 
     def start(self) -> asyncio.AbstractEventLoop:
-        """Raises whatever prevents the loop from running."""
+        """Raises the error if the loop cannot run."""
         self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
         _started.add(self)
         self._thread.start()
@@ -52,7 +52,7 @@ class BackgroundLoop:
         self.join()
 
     def join(self) -> None:
-        """Returns when the thread has ended; somebody else stops it."""
+        """Returns when the thread has ended; another caller stops it."""
         if self._thread is not None and not self.forked and not self.is_current_thread:
             self._thread.join()
 

@@ -1,4 +1,4 @@
-"""HTTP exchanges that block: what serializers ask a registry, in threads of the application."""
+"""Blocking HTTP requests: used by serializers, in the application's threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cordwood.runtime.tls import ClientTls
 
 
 class Unreachable(Exception):
-    """Nobody answers there; the text says why."""
+    """The server cannot be reached; the text says why."""
 
 
 class Answer(NamedTuple):
@@ -41,7 +41,7 @@ def exchange(
     timeout_s: float,
     tls: ClientTls | None = None,
 ) -> Answer:
-    """On a connection of its own. Raises `Unreachable`."""
+    """Sends a request on a new connection. Raises `Unreachable`."""
     connection = connect(url, timeout_s, None if tls is None else tls.context)
     try:
         return exchange_on(connection, method, path, headers, body)

@@ -122,7 +122,7 @@ class Disk(Protocol):
 
     def sync_job(self, files: Sequence[File], directories: Sequence[str] = ()) -> Callable[[], None]:
         """Returns a job for any thread that syncs the current contents of `files`, and then the names in `directories`;
-        both may be renamed or removed meanwhile. The job must be run."""
+        both may be renamed or removed in between. The job must be run."""
 
     def another(self) -> "Disk":
         """The same directory for use by another thread (compaction). The owner may rename and remove files

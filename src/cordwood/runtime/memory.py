@@ -5,7 +5,8 @@ import ctypes
 # glibc's mallopt(3).
 _TRIM_THRESHOLD = -1
 _MMAP_THRESHOLD = -3
-# Above the usual size of requests, so that those are not mapped anew each time: that would cost a page fault per 4 KiB.
+# Above the usual size of requests, so that those are not mapped again each time: that would cost a page fault per 4
+# KiB.
 _LARGE_BYTES = 8 << 20
 
 

@@ -40,7 +40,7 @@ class CannotListen(NetworkError):
 
 
 class CannotConnect(NetworkError):
-    """`is_refused`: the host has answered, and nobody listens there."""
+    """`is_refused`: the host has answered, and the port is closed."""
 
     def __init__(self, host: str, port: int, cause: str, *, is_refused: bool = False) -> None:
         super().__init__(f"cannot connect to {Address(host, port)}: {cause}")

@@ -12,7 +12,7 @@ class Random(Protocol):
         """A random integer from 0 up to, but not including, `bound`."""
 
     def fork(self, purpose: str) -> "Random":
-        """An independent source: what it gives depends on the seed and the purpose, and not on what else is drawn."""
+        """An independent source: its values depend on the seed and the purpose, not on other draws."""
 
 
 class SeededRandom:

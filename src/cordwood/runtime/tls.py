@@ -64,7 +64,7 @@ class ServerTls:
             context.verify_mode = _VERIFY_MODES[client_auth]
         _set_ciphers(context, ciphers)
         self.context = context
-        # Of the certificate that is served.
+        # The names in the current certificate.
         self.names = _names_of(keys)
 
 

@@ -18,7 +18,7 @@ class ProducerIdAndEpoch(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """To someone who has waited."""
+    """An answer to a request that has waited."""
 
     promise: Promise[Any]
     response: Any
@@ -26,17 +26,16 @@ class Answer(NamedTuple):
 
 @dataclass(slots=True)
 class Decision(Generic[T]):
-    """The runtime goes about it in this order: `records` are written as one batch, all or none; they are replayed into
-    the state; when they are committed, and with them everything that the decision can have seen, `answers` are given,
-    `effects` are handed to the shard's performer, and then `response` is given. Records that are not committed have no
-    effects: their shard belongs to another broker, which finds in its log what is left to do.
-
-    A decision may change by itself what is not in the log (timers, who waits for what, classic members). It does so
-    before its records are written, so where they are refused, `refused` is called to put that right.
+    """The runtime proceeds in this order: `records` are written as one batch, all or none; they are replayed into
+    the state; when they and everything that the decision can have seen are committed, `answers` are delivered,
+    `effects` go to the shard's performer, and then `response` is delivered. Records that are not committed have no
+    effects: the shard now belongs to another broker, which finds the remaining work in its log. A decision may directly
+    change state that is not in the log (timers, who waits for what, classic members). It does so before its records are
+    written, so where they are refused, `refused` is called to put that right.
     """
 
     response: T | Promise[T]
-    # Of the shard's own kind: CoordinatorRecord, or the controller's MetadataRecord.
+    # Records of the shard's type: CoordinatorRecord, or the controller's MetadataRecord.
     records: Sequence[Any] = ()
     answers: Sequence[Answer] = ()
     # Values of the shard's own kind, such as WriteMarkers: work outside of the shard that the commit allows.

@@ -3,10 +3,10 @@
     result = shard.decide(lambda state: state.join(request))
 
 A decision is a function of the state. Its records are appended to the shard's log and replayed into the state, and it
-is answered when the high watermark has passed them. One that writes nothing is answered when the high watermark covers
-what it saw, so that nobody is told what a failover could take back. Its effects, values that describe work outside of
-the shard, go to the shard's performer at the same moment. Losing the log drops the state: loading is replaying, and
-nothing has to be undone.
+is answered when the high watermark has passed them. A decision without records is answered when the high watermark
+covers the state that it saw, so that no answer can be undone by a failover. Its effects, values that describe work
+outside of the shard, go to the shard's performer at the same time. Losing the log drops the state: loading is
+replaying, and nothing has to be undone.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from .timers import Alarm, Timers
 
 _log = logging.getLogger(__name__)
 
-# As Kafka has it: what a timer wanted and could not write is tried again.
+# As in Kafka: if a timer's records cannot be written, the timer is retried.
 _RETRY_MS = 500
-# Of some 100 µs each.
+# About 100 µs each.
 _ALARMS_AT_ONCE = 100
 
 
@@ -37,8 +37,8 @@ class State(Protocol):
     def timers(self) -> Timers: ...
 
     def replay(self, records: Sequence[Any], first_offset: int, producer_id: int) -> None:
-        """Takes in records that were appended as one batch, of a producer's transaction unless its id is -1. It must
-        not fail: what it refuses is written already."""
+        """Applies records that were appended as one batch, in a producer's transaction unless its id is -1. It must not
+        fail: the records are already written."""
 
 
 class ShardLog(Protocol):
@@ -50,8 +50,7 @@ class ShardLog(Protocol):
         """Everything that is in it."""
 
     def append(self, records: Sequence[Any], producer: ProducerIdAndEpoch | None) -> int:
-        """Writes them as one batch, and says where it begins; Refusal if that cannot be, and then nothing was
-        written."""
+        """Writes them as one batch, and returns its base offset; raises Refusal if nothing was written."""
 
     def when_committed(self, end_offset: int, then: Callable[[ErrorCode], None]) -> None:
         """Calls `then` when all below is committed, or with an error when it will not be."""
@@ -78,14 +77,14 @@ class Shard(Generic[S]):
         self.state = state
         self.log = log
         self._clock = clock
-        # How long what was written may take to be committed; None: as long as it takes.
+        # The time limit for a commit; None: no limit.
         self._timeout_ms = timeout_ms
         # None: decisions of this shard have no effects.
         self._performer = performer
         self._is_deciding = False
         # Told while a decision is being written: they wait until it is in the state.
         self._told: list[Callable[[], None]] = []
-        # Whoever is to hear if the shard is closed.
+        # Called when the shard is closed.
         self._open: dict[Promise[Any], None] = {}
         self._closed: Refusal | None = None
         self._alarm: asyncio.TimerHandle | None = None
@@ -111,7 +110,7 @@ class Shard(Generic[S]):
             raise
         finally:
             self._is_deciding = False
-            # Also where the records were refused: what was put right then may have set timers.
+            # Also if the records were rejected: undoing the decision may have set timers.
             self._set_alarm()
         if timers.follow_ups:
             self._follow_up()
@@ -126,14 +125,14 @@ class Shard(Generic[S]):
 
     @property
     def settled_state(self) -> S | None:
-        """For who only looks, or postpones a timer: the state, if all of it is committed, so that what is
-        seen may be told at once."""
+        """For reads and postponed timers: the state if all of it is committed, so that the caller can answer at
+        once."""
         if self._closed is not None or self._is_deciding:
             return None
         try:
             return self.state if self.log.is_committed else None
         except Refusal:
-            # Its directory is offline; who decides something is told.
+            # Its directory is offline; later decisions get the error.
             return None
 
     def _write(self, decided: Decision[T]) -> None:
@@ -147,7 +146,7 @@ class Shard(Generic[S]):
         self.state.replay(decided.records, first_offset, producer_id)
 
     def write(self, append: Callable[[], None], replay: Callable[[], None]) -> Promise[None] | None:
-        """For what is no record, a transaction's marker: appended and replayed by the caller's functions."""
+        """For transaction markers, which are not records: appended and replayed by the caller's functions."""
         if self._closed is not None:
             raise self._closed
         assert not self._is_deciding, "a marker is written while a decision is taken"
@@ -173,12 +172,12 @@ class Shard(Generic[S]):
             self._perform(decided.effects)
             if not isinstance(response, Promise):
                 return response
-            # It may have been among the answers: a member who waits for nobody else.
+            # It may have been among the answers: a member that waits for no other.
             return self._unless_done(response)
         promise: Promise[T] = response if isinstance(response, Promise) else Promise()
 
         def committed(error: ErrorCode) -> None:
-            refusal = Refusal(error, "what was decided is not committed") if error else None
+            refusal = Refusal(error, "the decision was not committed") if error else None
             for answer in decided.answers:
                 answer.promise.resolve(refusal or answer.response)
             if refusal is None:
@@ -234,7 +233,7 @@ class Shard(Generic[S]):
     def _ring(self) -> None:
         self._alarm, self._alarm_at = None, float("inf")
         timers = self.state.timers
-        # Others have their turn before what these alarms set for at once, and between many of them.
+        # Other work runs before timers that these alarms set for immediately, and between many of them.
         queued_by = timers.count
         for _ in range(_ALARMS_AT_ONCE):
             due = timers.take_due(queued_by) if self._closed is None else None
@@ -269,7 +268,7 @@ class Shard(Generic[S]):
         self._set_alarm()
 
     def close(self, refusal: Refusal) -> None:
-        """The log is another's from here on: the state is not to be used any more, and whoever waits is told."""
+        """The log now belongs to another broker: the state must not be used any more, and pending requests fail."""
         self._closed = refusal
         if self._alarm is not None:
             self._alarm.cancel()

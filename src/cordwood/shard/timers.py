@@ -18,7 +18,7 @@ class _Timer:
     __slots__ = ("alarm", "at", "looked_at")
 
     def __init__(self) -> None:
-        # None: it is not set.
+        # None if it is not set.
         self.alarm: Alarm | None = None
         self.at = 0.0
         # When its place in the queue comes up: not later than the alarm.
@@ -26,13 +26,13 @@ class _Timer:
 
 
 class Timers:
-    """Keyed, so that setting one again moves it. Moving one later, as each heartbeat does, costs no more than a
-    look-up: its place in the queue is put right when its old time comes."""
+    """Keyed, so that setting one again moves it. Postponing one, as each heartbeat does, costs only a look-up: its
+    queue entry is corrected at its old time."""
 
     def __init__(self, clock: Clock) -> None:
         self._monotonic = clock.monotonic
-        # Wanted by the decision that is being taken, of which nobody is to see the one without the other: they are
-        # raised as soon as it is in the state.
+        # Requested by the current decision, and raised as soon as that is in the state: neither may be visible without
+        # the other.
         self.follow_ups: list[tuple[Hashable, Alarm]] = []
         self._watchers: list[Callable[[], None]] = []
         # Those that have a place in the queue.
@@ -42,8 +42,8 @@ class Timers:
         self._count = 0
 
     def watch(self, watcher: Callable[[], None]) -> None:
-        """Calls the watcher when a timer is moved forward: also outside of decisions, after which the shard looks at
-        the time."""
+        """Calls the watcher when a timer is moved forward: also outside of decisions, after which the shard checks the
+        time."""
         self._watchers.append(watcher)
 
     def __contains__(self, key: Hashable) -> bool:
@@ -54,7 +54,7 @@ class Timers:
         return sum(timer.alarm is not None for timer in self._timers.values())
 
     def after(self, key: Hashable, delay_ms: float, alarm: Alarm) -> None:
-        """The alarm is raised so much later, in place of the one that the key had."""
+        """Sets the alarm after a delay, replacing the key's previous one."""
         at = self._monotonic() + delay_ms / 1000
         timer = self._timers.get(key)
         if timer is None:
@@ -84,7 +84,7 @@ class Timers:
 
     @property
     def next_at(self) -> float | None:
-        """When to look for what is due, in seconds of the monotonic clock."""
+        """The time of the next alarm, in seconds of the monotonic clock."""
         return self._queue[0][0] if self._queue else None
 
     @property
@@ -93,8 +93,8 @@ class Timers:
         return self._count
 
     def take_due(self, queued_by: int | None = None) -> tuple[Hashable, Alarm] | None:
-        """The next alarm whose time has come; it is not set any more. None also where the next one was not among the
-        first `queued_by` in the queue: what an alarm sets for at once has to wait its turn."""
+        """Removes and returns the next alarm that is due. None also if it was queued after `queued_by`: alarms set for
+        immediately by other alarms wait their turn."""
         now = self._monotonic()
         while self._queue and self._queue[0][0] <= now:
             if queued_by is not None and self._queue[0][1] > queued_by:
@@ -102,7 +102,7 @@ class Timers:
             looked_at, _, key = heappop(self._queue)
             timer = self._timers.get(key)
             if timer is None or timer.looked_at != looked_at:
-                # Moved forward since: it stands further up as well.
+                # Moved forward since: another entry is further up.
                 continue
             alarm = timer.alarm
             if alarm is not None and timer.at > now:

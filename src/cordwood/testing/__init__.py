@@ -99,7 +99,7 @@ def cluster(
     """A cluster that runs within `with` or `async with`, each node in a process of its own.
 
     The first three brokers are controllers too, unless `controllers` asks for separate ones. New topics have three
-    replicas, fewer where there are fewer brokers. `settings`, `data` and `log_level` are as for `node`.
+    replicas, or as many as there are brokers. `settings`, `data` and `log_level` are as for `node`.
     """
     from cordwood.testing.local_cluster import LocalCluster
 

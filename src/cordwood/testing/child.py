@@ -1,6 +1,6 @@
 """The process of a `ProcessNode`: reads its settings as a line of JSON from stdin and prints its address to stdout.
 
-It stops on SIGTERM, and at the end of stdin, which comes when the test process ends for whatever reason.
+It stops on SIGTERM, and at the end of stdin, which comes when the test process ends for any reason.
 """
 
 from __future__ import annotations

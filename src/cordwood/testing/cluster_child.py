@@ -1,7 +1,6 @@
-"""The process of a `LocalCluster`: it forks the nodes, and kills and starts single ones as it is told.
-
-Its setup and then commands come as lines of JSON on stdin; it answers each on stdout. The end of stdin, which comes
-when the process of the tests is gone, stops all nodes.
+"""The process of a `LocalCluster`: it forks the nodes, and kills and starts single ones on command. Its setup and then
+commands come as lines of JSON on stdin; it answers each on stdout. The end of stdin, when the test process exits, stops
+all nodes.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class EmbeddedNode(LocalNode):
         return "".join(f"{line}\n" for line in tuple(self._lines.kept))
 
     def kill(self) -> None:
-        raise NodeError("a node cannot be killed without the process that it runs in: use node(subprocess=True)")
+        raise NodeError("killing an in-process node would kill the test process: use node(subprocess=True)")
 
     def _start(self) -> tuple[str, str | None]:
         self._listen_to_logs()

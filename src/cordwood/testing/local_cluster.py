@@ -42,7 +42,7 @@ class LocalCluster:
         self._brokers: dict[int, str] = {}
         self._pids: dict[int, int | None] = {}
 
-    # What tests ask of it
+    # For tests
 
     @property
     def bootstrap(self) -> str:
@@ -104,7 +104,7 @@ class LocalCluster:
         self._tell(node_id, "kill")
 
     def stop(self, node_id: int) -> None:
-        """As SIGTERM does: hands its partitions over, finishes what is in work, flushes."""
+        """Like SIGTERM: moves its leaderships, finishes requests in progress, flushes."""
         self._tell(node_id, "stop")
 
     def start(self, node_id: int) -> None:
@@ -122,8 +122,8 @@ class LocalCluster:
         """Starts all nodes; returns once they are ready."""
         self._folder = Path(tempfile.mkdtemp(prefix="cordwood-"))
         with (self._folder / "log").open("ab") as log:
-            # -P: a module of the tests' directory must not stand in for one of ours. The session of its own keeps
-            # Ctrl-C from it, which the tests answer by stopping it.
+            # -P: a module of the tests' directory must not shadow one of ours. A new session keeps Ctrl-C away: the
+            # tests handle it by stopping the process.
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "cordwood.testing.cluster_child"],
                 stdin=subprocess.PIPE,
@@ -145,7 +145,7 @@ class LocalCluster:
                 process.wait(_PATIENCE_S)
                 stdout.close()
         finally:
-            # What they logged can be asked for when their files are gone.
+            # Keeps their logs available after their files are deleted.
             self._log = self.log
             if self._folder is not None:
                 shutil.rmtree(self._folder, ignore_errors=True)

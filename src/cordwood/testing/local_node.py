@@ -52,7 +52,7 @@ class LocalNode(ABC):
 
     @property
     def registry_url(self) -> str:
-        """Of its schema registry: "http://127.0.0.1:40124"."""
+        """The URL of its schema registry: "http://127.0.0.1:40124"."""
         if self._registry_url is None:
             raise NodeError("the node has no schema registry: start it by node(registry=True)")
         return self._registry_url

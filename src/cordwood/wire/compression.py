@@ -1,8 +1,8 @@
 """The five codecs of record batches, written so that Java can read them, and read with bounded output.
 
-Whatever a batch claims, `decompress` never produces (or allocates) more than `limit` bytes; larger contents raise
-`DecompressionError`. Trailing bytes are treated as Kafka's Java readers treat them: gzip members and zstd frames are
-concatenated, anything after an LZ4 frame's end mark is ignored.
+Regardless of a batch's claims, `decompress` never produces (or allocates) more than `limit` bytes; larger contents
+raise `DecompressionError`. Trailing bytes are treated as Kafka's Java readers treat them: gzip members and zstd frames
+are concatenated, anything after an LZ4 frame's end mark is ignored.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _snappy_block(block: memoryview, room: int, limit: int) -> memoryview:
     try:
         size = cramjam.snappy.decompress_raw_len(block)
         if size > len(block) * _SNAPPY_MAX_RATIO:
-            raise DecompressionError(f"snappy: {len(block)} bytes cannot hold the {size} they claim")
+            raise DecompressionError(f"snappy: {len(block)} bytes cannot decompress to the declared {size}")
         if size > room:
             raise _too_large(limit)
         return memoryview(cramjam.snappy.decompress_raw(block))

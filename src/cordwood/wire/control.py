@@ -1,4 +1,4 @@
-"""Control records: what brokers and controllers write between the data, and consumers never see.
+"""Control records: written by brokers and controllers between the data, and hidden from consumers.
 
 The key says what the record is; the value is a message of its own. Transaction markers are built and read here; the
 other values are generated messages (LeaderChangeMessage, SnapshotHeaderRecord, SnapshotFooterRecord,
@@ -90,7 +90,7 @@ def parse_end_txn_marker(key: bytes | None, value: bytes | None) -> EndTxnMarker
     """Decodes a transaction marker. Later versions may have more fields after those of version 0."""
     control_type = parse_control_type(key)
     if control_type not in (ControlType.ABORT, ControlType.COMMIT):
-        raise InvalidRecord(f"a control record of type {control_type} is no transaction marker")
+        raise InvalidRecord(f"a control record of type {control_type} is not a transaction marker")
     if value is None or len(value) < _END_TXN_MARKER.size:
         raise InvalidRecord(f"a transaction marker has {_END_TXN_MARKER.size} bytes or more, this one is {value!r}")
     version, coordinator_epoch = _END_TXN_MARKER.unpack_from(value)

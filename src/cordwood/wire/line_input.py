@@ -48,7 +48,7 @@ class LineColumns:
         self.count = 0
         """Number of lines found."""
         self.end = 0
-        """Where the text goes on behind them."""
+        """The position of the text after them."""
         self.lacks_separator = False
         """The line there has no key separator."""
         self.value_spans = Spans(text, null)

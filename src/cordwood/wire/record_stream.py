@@ -48,7 +48,7 @@ class RecordCursor:
         if header.count < 0:
             raise InvalidRecord(f"a batch of {header.count} records")
         if header.count > len(payload) // SMALLEST_RECORD_BYTES:
-            raise InvalidRecord(f"{header.count} records cannot be in {len(payload)} bytes")
+            raise InvalidRecord(f"{header.count} records do not fit in {len(payload)} bytes")
         if cython.compiled:
             self.owner = payload
             if len(payload) > 0:

@@ -277,7 +277,7 @@ def encode_batch(
         )
         previous = offset
     if first_offset is None or previous is None or base_timestamp is None:
-        raise ValueError("a batch needs a record; empty_batch makes what is left of an emptied one")
+        raise ValueError("a batch needs a record; use empty_batch for one that compaction has emptied")
     return seal(
         writer.batch(),
         base_offset=first_offset,

@@ -62,7 +62,7 @@ def test_descriptions_are_sentences() -> None:
         (ResourceType.TOPIC, "cleanup.policy", ["Allowed: a comma-separated list of compact, delete."]),
         (ResourceType.TOPIC, "preallocate", ["Has no effect in Cordwood: files are not allocated ahead"]),
         (ResourceType.BROKER, "num.partitions", ["Default: 1.", "Takes effect when the node is restarted."]),
-        (ResourceType.BROKER, "node.id", ["Default: none, it has to be set."]),
+        (ResourceType.BROKER, "node.id", ["Default: none; it must be set."]),
         (ResourceType.BROKER, "log.segment.bytes", ["The default of segment.bytes for topics.", "(1 GiB)"]),
         (ResourceType.BROKER, "log.cleaner.threads", ["can be changed for one broker or for all."]),
         (ResourceType.BROKER, "cordoned.log.dirs", ["can be changed for one broker at a time."]),

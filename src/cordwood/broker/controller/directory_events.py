@@ -118,8 +118,8 @@ class DirectoryEvents:
 
     def placed(self, partition: Partition, directory: LogDirectory) -> None:
         if self._lifecycle.metadata_version < DIRECTORY_ASSIGNMENT_LEVEL:
-            # From Kafka before 3.7, whose metadata has no directories. The first start after an upgrade of
-            # metadata.version reports them.
+            # Metadata from before Kafka 3.7 has no directories. The first start after an upgrade of metadata.version
+            # reports them.
             return
         self._assignments[partition.topic_id, partition.index] = directory.id
         self._tell()

@@ -32,7 +32,7 @@ _RETRY_MAX_MS = 1_000
 
 class _Asked(NamedTuple):
     proposal: ProposeIsr
-    # As it was when it was proposed. The metadata may tell of the change before the controller's answer arrives.
+    # At the time of the proposal. The metadata may contain the change before the controller's answer arrives.
     isr_before: tuple[int, ...]
 
 
@@ -92,7 +92,7 @@ class IsrChanges:
                     )  # fmt: skip
                 self._last_error = error
                 if error is not ErrorCode.NONE:
-                    # A proposal made meanwhile is newer.
+                    # A later proposal replaces it.
                     self._proposals = {**asked, **self._proposals}
                     await self._pause()
                 elif not self._take(asked, response):

@@ -19,7 +19,7 @@ from cordwood.wire.schema import Request, ResponseT
 
 from .channel import ControllerChannel
 
-# For requests without a timeout of their own.
+# For requests without a timeout.
 _TIMEOUT_MS = 30_000
 # Back-off before another attempt, unless a new controller appears earlier.
 _RETRY_S = 0.02

@@ -95,7 +95,7 @@ def consult(
 def answer_all(
     call: Call, results: Sequence[T | Promise[T]], response_of: Callable[[list[T]], Response]
 ) -> Response | Reply:
-    """Returns the response made of all results in order, or a promise of it."""
+    """Returns the response that combines all results in order, or a promise of it."""
     waiting = [result for result in results if isinstance(result, Promise) and not result.done]
     if not waiting:
         return response_of(_values(results))

@@ -1,1 +1,1 @@
-"""Fetch: which partitions a fetcher wants, what it finds there, and how it waits for more."""
+"""Fetch: fetch sessions, reads, and parked fetches."""

@@ -19,8 +19,8 @@ _LOOK_S = 30.0
 
 
 class ParkedFetch:
-    """A `replica.partition.Watcher`. It is answered once `min_bytes` are there, when `max_wait_ms` are over, or when a
-    partition has an error to tell; `answer` then reads everything anew."""
+    """A `replica.partition.Watcher`. It is answered once `min_bytes` are available, after `max_wait_ms`, or when a
+    partition has an error; `answer` then reads all partitions again."""
 
     __slots__ = (
         "_answer",
@@ -55,7 +55,7 @@ class ParkedFetch:
         self._watch = watch
         self._available: dict[Partition, int] = {}
         self._total = 0
-        # Several partitions, or one several times, may wake it in one turn of the loop: it looks once.
+        # Several wake-ups in one turn of the loop cause a single read.
         self._woken: dict[Partition, None] = {}
         self._is_due = False
         loop = get_running_loop()
@@ -77,7 +77,7 @@ class ParkedFetch:
         return self._has_enough(partitions)
 
     def stop(self) -> None:
-        """Lets go of the partitions; whoever stops it answers."""
+        """Stops watching the partitions. The caller answers the fetch."""
         self._timer.cancel()
         if self._watch is None:
             for partition in self._waiting:
@@ -97,7 +97,7 @@ class ParkedFetch:
             get_running_loop().call_soon(self._look)
 
     def high_watermark_moved(self, partition: Partition) -> None:
-        """A follower's: the answer tells it the high watermark, whenever it comes."""
+        """A follower's fetch is not woken by the high watermark: its next answer has it anyway."""
 
     def _look(self) -> None:
         self._is_due = False

@@ -28,8 +28,9 @@ class ReadReplicaSelector:
         return cls(broker, rack, listener)
 
     def select(self, partition: Partition, fetch_offset: int) -> int | None:
-        """A follower in sync that has what is asked for, the furthest one; None to read from the leader. As Kafka does,
-        a follower out of sync is left out: it could lag for ever, and its reader with it."""
+        """Returns the in-sync follower that has the requested offset and is furthest ahead; None to read from the
+        leader. As in Kafka, out-of-sync followers are excluded: they could lag indefinitely, and their readers with
+        them."""
         leader = partition.leader
         if leader is None:
             return None

@@ -21,9 +21,9 @@ from .wanted import WantedPartition
 CONSUMER_REPLICA_ID = -1
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
-# Of a fetch outside of a session.
+# The session id of a fetch outside a session.
 _NOT_TOLD = -1
-# What most answers say in these fields; they are shared, since to make them takes as long as the rest of an answer.
+# The values of these fields in most answers. They are shared: creating them takes as long as the rest of an answer.
 _NO_PARTING = EpochEndOffset()
 _NO_LEADER = LeaderIdAndEpoch()
 _NO_SNAPSHOT = SnapshotId()
@@ -56,7 +56,7 @@ class FetchRead:
         leader_only: bool = True,
         selector: ReadReplicaSelector | None = None,
     ) -> None:
-        """`leader_only`: a follower must not answer, since the fetcher does not know of KIP-392."""
+        """`leader_only`: a follower must not answer, since the fetcher does not support KIP-392."""
         self._fetching = fetching
         self._leader_only = leader_only
         self._selector = selector
@@ -64,9 +64,9 @@ class FetchRead:
         self._only_news = fetching.only_news
         self._broker = broker
         self._replica_id = replica_id
-        # Partitions of which a follower's fetch must not count.
+        # Partitions for which a follower's fetch is not an acknowledgement.
         self._refused: dict[WantedPartition, Refusal] = {}
-        # Brokers read everything, whatever the level says.
+        # Brokers read everything at any isolation level.
         self._is_committed = isolation_level == READ_COMMITTED and replica_id == CONSUMER_REPLICA_ID
 
     @property
@@ -74,8 +74,8 @@ class FetchRead:
         return self._replica_id >= 0
 
     def count_follower(self, broker_epoch: int) -> None:
-        """A follower's fetch acknowledges what is below its offsets. That is counted before anything is read: the
-        answer then tells it the high watermark that comes of it."""
+        """A follower's fetch acknowledges everything below its offsets. That is counted before anything is read, so
+        that the answer has the resulting high watermark."""
         broker, now_ms = self._broker, self._broker.clock.now_ms()
         registered_epoch = broker.registered_epoch(self._replica_id)
         if self._fetching.watch is not None:
@@ -97,8 +97,8 @@ class FetchRead:
                 self._refused[wanted] = refusal
 
     def idle(self) -> dict[Partition, WantedPartition] | None:
-        """The partitions to wait for, if none of them has anything to say now: what most fetches of a consumer at the
-        end find, at a quarter of the cost of `all`."""
+        """Returns the partitions to wait for if none of them has news. This is the common case for consumers at the end
+        of the log, and costs a quarter of `all`."""
         waiting = {}
         for wanted in self._fetching.partitions:
             at_end = self._at_end(wanted)
@@ -133,7 +133,7 @@ class FetchRead:
                 is_urgent = True
                 answer = error_answer(wanted.index, refusal.error)
                 if not self._is_known(wanted):
-                    # As Kafka has it, those that nobody knows come last.
+                    # As in Kafka, unknown partitions come last.
                     refused.append((wanted, answer))
                     continue
                 answer.aborted_transactions = None
@@ -174,8 +174,8 @@ class FetchRead:
             watch.rest(wanted, self._replica_id)
 
     def _at_end(self, wanted: WantedPartition) -> tuple[Partition, Log] | None:
-        """The partition and its log, if the fetcher has everything that it may read there; None also if there is
-        something else to tell it."""
+        """The partition and its log, if the fetcher is caught up; None otherwise, and also if the answer must have
+        something else."""
         if self._selector is not None:
             return None
         try:
@@ -189,22 +189,22 @@ class FetchRead:
         return partition, log
 
     def available(self, wanted: WantedPartition, enough_bytes: int) -> int:
-        """Returns how many bytes there are to read, of which no more than `enough_bytes` need be counted; Refusal where
-        it is time to say why there are none."""
+        """Returns how many bytes there are to read, of which no more than `enough_bytes` need be counted; a Refusal if
+        the partition has an error."""
         partition, log = self._led(wanted)
         if self._replica_id >= 0 and wanted.told_start_offset not in (_NOT_TOLD, log.start_offset):
-            # A follower deletes what its leader has deleted, and somebody may wait for that (DeleteRecords).
+            # A follower deletes the records that its leader has deleted, and DeleteRecords may wait for that.
             return self.max_bytes
         if self._is_held_up(partition):
             return 0
         if enough_bytes <= 1 and log.start_offset <= wanted.fetch_offset < self._max_offset(log):
-            # What most consumers ask for; it can be told without a look into the log.
+            # The common case for consumers; answered without reading the log.
             return 1
         found = self._find(log, wanted, wanted.max_bytes, min_one_batch=True)
         if found is None:
             return 0
         if found.file is not log.active.file:
-            # What is on an older segment grows no more: to wait for more of it would be in vain.
+            # An older segment doesn't grow any more, so waiting for more bytes would be pointless.
             return self.max_bytes
         return len(found)
 
@@ -222,7 +222,7 @@ class FetchRead:
         if topic is None:
             topic = wanted.topic = broker.topic_name(wanted.topic_id)
             if topic is None:
-                raise Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic of this id")
+                raise Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
         partition = broker.hosted(topic, wanted.index)
         if wanted.topic_id not in (partition.topic_id, ZERO_UUID):
             # The topic was deleted and made again.
@@ -236,12 +236,12 @@ class FetchRead:
         log = partition.readable_log(wanted.current_leader_epoch, leader_only=self._leader_only)
         replica_id = self._replica_id
         if replica_id >= 0 and (replica_id == partition.broker_id or replica_id not in partition.state.replicas):
-            # With an epoch, the fetcher may be ahead of us in what it knows of the replicas.
+            # If the fetch has an epoch, the fetcher's view of the replicas may be newer than ours.
             raise Refusal(
                 ErrorCode.UNKNOWN_LEADER_EPOCH
                 if wanted.current_leader_epoch >= 0
                 else ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"{replica_id} is no replica of {partition}",
+                f"{replica_id} is not a replica of {partition}",
             )
         return partition, log
 
@@ -322,7 +322,7 @@ class FetchRead:
 
 
 def _parting(partition: Partition, log: Log, wanted: WantedPartition) -> EpochEndOffset | None:
-    """KIP-595: where the fetcher's log has parted from ours, which it is told instead of being sent records."""
+    """The point where the fetcher's log diverges from ours (KIP-595), which is sent instead of records."""
     epoch, end_offset = partition.end_offset_for_epoch(log, wanted.last_fetched_epoch)
     if end_offset < 0:
         raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE, f"nothing is known of epoch {wanted.last_fetched_epoch}")
@@ -334,19 +334,19 @@ def _parting(partition: Partition, log: Log, wanted: WantedPartition) -> EpochEn
 
 
 def count_read(broker: Broker, wanted: WantedPartition, answer: PartitionData) -> None:
-    """Adds what a consumer is sent of a partition to its topic's figures."""
+    """Adds the bytes and records sent to a consumer to the topic's metrics."""
     partition = broker.partition(wanted.topic or "", wanted.index)
     found = answer.records
     if partition is None or partition.traffic is None or partition.log is None or not isinstance(found, FileRange):
         return
     partition.traffic.bytes_out += len(found)
-    # As `_read` has left it: only readers of committed data are told of aborted transactions.
+    # Unchanged from `_read`: only read_committed consumers get aborted transactions.
     is_committed = answer.aborted_transactions is not None
     max_offset = answer.last_stable_offset if is_committed else answer.high_watermark
     try:
         next_offset = partition.log.next_offset_of(found, wanted.fetch_offset, max_offset)
     except (CorruptBatch, CorruptIndex, DiskError):
-        # Whoever reads it is told; the figures are not worth an error.
+        # The reader gets the error; the metrics don't need it.
         return
     partition.traffic.messages_out += next_offset - wanted.fetch_offset
 

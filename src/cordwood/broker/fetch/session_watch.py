@@ -1,11 +1,11 @@
-"""The partitions of a follower's fetch session that a fetch has to look at.
+"""The partitions of a follower's fetch session that a fetch has to examine.
 
-A broker follows thousands of partitions of another one in one session, and few of them have something new at a time.
-One that the follower has everything of, and has been told everything about, rests: fetches pass over it until
+A broker follows thousands of partitions of another one in one session, and few of them have news at a time. A partition
+whose follower is caught up and up to date rests: fetches skip it until
 
 - the follower asks for another offset, or comes with another broker epoch;
 - the partition wakes it: records, a high watermark, a log start, another leader;
-- it has rested for `LOOK_MS`. Whatever changes without waking a partition is noticed by then.
+- it has rested for `LOOK_MS`. Changes that don't wake a partition are noticed by then.
 
 A resting partition is caught up without being counted by each fetch. The leader is told so when records arrive
 (`FollowerSeen`), before it can take the follower for lagging.
@@ -24,8 +24,8 @@ LOOK_MS = 1000
 
 
 class SessionWatch:
-    """A `replica.partition.Watcher`, for as long as the session lasts. `due` are the partitions to look at, in the
-    order in which they are read; `watched` those that wake it."""
+    """A `replica.partition.Watcher`, for as long as the session lasts. `due` are the partitions to examine, in reading
+    order; `watched` those that can wake it."""
 
     __slots__ = ("_epochs", "_fetched_ms", "_resting", "due", "parked", "watched")
 
@@ -55,7 +55,7 @@ class SessionWatch:
             self._unwatch(wanted.watched, wanted)
 
     def fetched(self, epochs: tuple[int, int | None], now_ms: int) -> None:
-        """A fetch has come, with a broker epoch, while another one may be registered."""
+        """Handles a fetch; its broker epoch may differ from the registered one."""
         if epochs != self._epochs:
             self._epochs = epochs
             count = len(self._resting)
@@ -76,7 +76,7 @@ class SessionWatch:
             partition.watch(self)
 
     def rest(self, wanted: WantedPartition, replica_id: int) -> None:
-        """There is nothing that the follower lacks or has to be told. The partition is watched."""
+        """The follower is caught up and has the latest state: the partition is watched."""
         key = wanted.key
         if self.due.pop(key, None) is not None:
             self._resting[key] = wanted, replica_id
@@ -85,7 +85,7 @@ class SessionWatch:
         self.due[wanted.key] = self.due.pop(wanted.key, wanted)
 
     def close(self) -> None:
-        """The session is over, or was not used for long. It may go on: then everything is looked at."""
+        """The session has ended, or was idle for long. If it continues, all partitions are examined."""
         for wanted, _ in list(self._resting.values()):
             self.want(wanted)
         for partition, wanted in list(self.watched.items()):
@@ -105,7 +105,7 @@ class SessionWatch:
             self.parked.woken(partition)
 
     def high_watermark_moved(self, partition: Partition) -> None:
-        """The follower is told with the next answer; that is no reason to answer."""
+        """The next answer has it; that is no reason to answer now."""
         self._wake(partition)
 
     def expire(self) -> None:

@@ -1,11 +1,12 @@
-"""Fetch sessions (KIP-227): what a fetcher wants is kept here, so that it sends, and is sent, only what has changed.
+"""Fetch sessions (KIP-227): the fetcher's partitions are kept here, so that requests and responses have only the
+changes.
 
     fetching = sessions.begin(session_id, epoch, uses_topic_ids, wanted, forgotten, now_ms)
     ... read what `fetching.partitions` want ...
     error, session_id, told = fetching.conclude(answers, now_ms)
 
 A fetch with epoch -1 is without a session, one with epoch 0 opens a session if there is room, any other is the next of
-its session. All of it is plain values; nobody waits here.
+its session. Plain values; nothing here waits.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ NO_SESSION = 0
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 _MAX_INT = 2**31 - 1
-# A session that was made or used since is not taken for another's sake.
+# A session created or used within this time is not evicted for another one.
 EVICTION_MS = 120_000
 # A follower fetches at least every `replica.fetch.wait.max.ms`.
 UNUSED_WATCH_MS = 60_000
@@ -40,18 +41,18 @@ class Conclusion(NamedTuple):
 
 
 class Fetching(Protocol):
-    """One fetch, from what it wants to what it is told."""
+    """One fetch, from request to response."""
 
     @property
     def partitions(self) -> list[WantedPartition]: ...
 
     @property
     def is_empty(self) -> bool:
-        """True if the fetcher wants no partition at all."""
+        """True if the fetcher requests no partition."""
 
     @property
     def watch(self) -> SessionWatch | None:
-        """In a follower's session: which partitions there are to look at. `partitions` are only these."""
+        """In a follower's session: the partitions to examine. `partitions` has only these."""
 
     @property
     def only_news(self) -> bool:
@@ -77,7 +78,7 @@ class FetchSessions:
         # Keys of sessions that a session of an ordinary fetcher, and of a follower, may take the place of; least first.
         self._evictable_by_all: list[_EvictableKey] = []
         self._evictable_by_privileged: list[_EvictableKey] = []
-        # Of followers' sessions, the one that was unused for longest first.
+        # Followers' sessions, least recently used first.
         self._watches: dict[int, SessionWatch] = {}
         self.evicted = 0
 
@@ -175,7 +176,7 @@ class FetchSessions:
             insort(self._evictable_by_all, session.evictable_key)
 
     def _close_unused(self, now_ms: int) -> None:
-        """A follower that is gone leaves its session behind. Partitions should not go on waking it."""
+        """A dead follower leaves its session behind, which partitions should no longer wake."""
         while True:
             session_id, watch = next(iter(self._watches.items()))
             if now_ms - self._sessions[session_id].used_ms <= UNUSED_WATCH_MS:
@@ -222,9 +223,9 @@ class _Session:
         self.uses_topic_ids = uses_topic_ids
         self.privileged = privileged
         self.created_ms = self.used_ms = now_ms
-        # Of the next request.
+        # The epoch of the next request.
         self.epoch = _next_epoch(INITIAL_EPOCH)
-        # In the order in which they are read: those that gave data last come last.
+        # In reading order: partitions that returned data most recently come last.
         self.partitions: dict[PartitionKey, WantedPartition] = {}
         self.noted_size = -1
         self.is_noted_old = False
@@ -261,7 +262,7 @@ class _Session:
 
 
 def _next_epoch(epoch: int) -> int:
-    """0 and -1 have a meaning of their own."""
+    """0 and -1 are reserved."""
     return 1 if epoch == _MAX_INT else epoch + 1
 
 

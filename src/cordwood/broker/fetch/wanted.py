@@ -11,7 +11,7 @@ PartitionKey = tuple[str | Uuid, int]
 
 
 class WantedPartition:
-    """A fetcher's request for a partition; in a session also what it was last sent."""
+    """A fetcher's request for a partition, and in a session the last response sent for it."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -46,7 +46,7 @@ class WantedPartition:
         self.max_bytes = max_bytes
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
-        # Of a follower's log.
+        # The start of a follower's log.
         self.log_start_offset = log_start_offset
         self.told_high_watermark = -1
         self.told_start_offset = -1
@@ -60,9 +60,9 @@ class WantedPartition:
         return self.topic, self.index
 
     def want(self, other: WantedPartition) -> None:
-        """Takes over what a later request of the session says."""
+        """Applies a later request of the session."""
         if other.current_leader_epoch != self.current_leader_epoch:
-            # A follower ignores what it was told in an earlier epoch.
+            # A follower ignores responses of an earlier epoch.
             self.told_high_watermark = -1
         self.fetch_offset = other.fetch_offset
         self.max_bytes = other.max_bytes
@@ -84,8 +84,8 @@ class WantedPartition:
         return is_news
 
     def told(self, answer: PartitionData) -> None:
-        # After an error the partition is sent again, whatever there is to say of it; and after a divergence, because a
-        # follower that has to truncate ignores the watermark.
+        # After an error the partition is always sent again; also after a divergence, because a follower that truncates
+        # ignores the watermark.
         is_unheard = answer.error_code or answer.diverging_epoch.epoch >= 0
         self.told_high_watermark = -1 if is_unheard else answer.high_watermark
         self.told_start_offset = answer.log_start_offset

@@ -19,7 +19,7 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 _FENCED_SINCE = 2
-# Whatever the client's version is: with 2 the commit would have added the partition.
+# In any client version: with 2 the commit would have added the partition.
 _CLIENT_VERSION = 0
 
 

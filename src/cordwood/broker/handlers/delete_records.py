@@ -72,7 +72,7 @@ def _delete(partition: Partition, offset: int) -> int:
         raise Refusal(ErrorCode.POLICY_VIOLATION, f"{partition} has a cleanup policy without `delete`")
     start = log.high_watermark if offset == _HIGH_WATERMARK else offset
     if start < 0:
-        raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE, f"{start} is no offset")
+        raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE, f"{start} is not a valid offset")
     partition.advance_start(start)
     return log.start_offset
 
@@ -105,7 +105,7 @@ async def _is_durable(broker: Broker, topic: str, index: int, start: int) -> boo
     while directory is not None and not directory.is_offline:
         log = directory.logs.get((topic, index))
         if log is None or log.segments.first.base_offset >= start:
-            # Deleted meanwhile, or recorded by its first segment.
+            # Deleted since then, or recorded by its first segment.
             return True
         if directory.checkpoints.log_starts.offset_of((topic, index)) >= start:
             return True

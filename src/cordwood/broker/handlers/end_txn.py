@@ -50,5 +50,5 @@ async def _when_there_are_ids(
     try:
         await broker.producer_ids.wait_for_more()
     except NoProducerIds:
-        return refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "there are no producer ids")
+        return refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "no producer ids are available")
     return await ask_async(broker.transactions, request.transactional_id, decide, refused)

@@ -1,9 +1,9 @@
 """Fetch: batches from an offset on, of the partitions that this broker leads or, for consumers, follows.
 
-What is sent is what is acknowledged: up to the high watermark, or for read_committed up to the last stable offset, with
-the aborted transactions that a reader has to skip. The first batch comes whole even where it is larger than every
+Only acknowledged records are sent: up to the high watermark, or for read_committed up to the last stable offset, with
+the aborted transactions that a consumer must skip. The first batch comes whole even where it is larger than every
 limit; the last one may be cut short. With fewer than `min_bytes` to send the answer waits for more, at most
-`max_wait_ms` (`parked_fetch`). Records go from file to socket and are not looked at here.
+`max_wait_ms` (`parked_fetch`). Records go from file to socket unread.
 
 Version 7 brings sessions (`fetch_sessions`), 9 the leader epoch that a client believes in, 11 the consumer's rack and
 reading from followers (`read_replica`), 12 the epoch of what was fetched last and where its log parts from ours, 13
@@ -128,7 +128,7 @@ def _begin(broker: Broker, request: FetchRequest, call: Call, is_follower: bool)
 
 
 def _refuse_all(request: FetchRequest, version: int, error: ErrorCode) -> FetchResponse:
-    """Before version 13 each partition is told of it too: older clients look nowhere else."""
+    """Before version 13 each partition has the error too: older clients ignore the response's."""
     response = FetchResponse(error_code=error, session_id=request.session_id)
     if version < _TOPIC_IDS_SINCE:
         response.responses = [
@@ -159,7 +159,7 @@ def _response(broker: Broker, fetching: Fetching, answers: Answers, call: Call, 
             if call.version >= _LEADERS_SINCE:
                 leaders.update(_tell_leader(broker, wanted, answer))
             elif answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR and call.version < _STORAGE_ERROR_SINCE:
-                # Older clients do not know it, and would not look for another leader.
+                # Older clients don't know this error, and would not look for another leader.
                 answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     if leaders and not is_follower:
         endpoints = broker.endpoints(call.connection.listener)
@@ -172,7 +172,7 @@ def _response(broker: Broker, fetching: Fetching, answers: Answers, call: Call, 
 
 
 def _tell_leader(broker: Broker, wanted: WantedPartition, answer: PartitionData) -> tuple[int, ...]:
-    """KIP-951: whoever is not the leader, or not of the epoch that a client believes in, says who is."""
+    """A broker that is not the leader, or has a newer epoch than the client, names the current leader (KIP-951)."""
     if answer.error_code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
         return ()
     state = broker.image.topics.partition(wanted.topic or "", wanted.index)

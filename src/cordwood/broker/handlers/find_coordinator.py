@@ -79,7 +79,7 @@ def _find(broker: Broker, topic: str | None, key: str, call: Call) -> Coordinato
 
 
 def _partition(broker: Broker, topic: str | None, key: str) -> PartitionRegistration | None:
-    """Of the topic, the one that the coordinator keeps the state of `key` in."""
+    """The partition of the topic that holds the state of `key`."""
     if topic is None:
         return None
     return broker.image.topics.partition(topic, partition_for_id(key, broker.coordinators.partition_count(topic)))

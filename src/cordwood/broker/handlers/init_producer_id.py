@@ -1,7 +1,7 @@
 """InitProducerId: assigns a producer its id and epoch.
 
-Without a transactional id the producer gets a new id with epoch 0, whatever it had before. With one, its transaction
-coordinator decides: see `coordinator.transactions.initializing`.
+Without a transactional id the producer gets a new id with epoch 0, regardless of what it had before. With one, its
+transaction coordinator decides: see `coordinator.transactions.initializing`.
 
 Version 3 has the producer's current id and epoch, both or neither, so that it may keep the id. Clients know
 PRODUCER_FENCED since version 4. Version 6, two-phase transactions (KIP-939), is not stable in Kafka 4.3: it is served

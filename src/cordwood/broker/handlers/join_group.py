@@ -38,6 +38,6 @@ def join_group(broker: Broker, request: JoinGroupRequest, call: Call) -> Result:
         f"/{call.connection.peer.host}",
         tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
     )
-    # Kafka processes one request of a connection at a time, and clients count on that: librdkafka sends LeaveGroup
+    # Kafka processes one request of a connection at a time, and clients rely on that: librdkafka sends LeaveGroup
     # behind its own join, whose response must not say that it is no member.
     return ask(call, broker.groups, request.group_id, lambda state: decide(state, joining), refused, holds=True)

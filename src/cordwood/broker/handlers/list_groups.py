@@ -47,7 +47,7 @@ def _told(outcome: list[ListedGroup] | Refusal) -> ListGroupsResponse:
     if not isinstance(outcome, Refusal):
         return ListGroupsResponse(groups=outcome)
     error = coordinator_error(outcome.error)
-    # Groups that moved to another broker meanwhile are listed there.
+    # Groups that have moved to another broker are listed there.
     return ListGroupsResponse(error_code=ErrorCode.NONE if error == ErrorCode.NOT_COORDINATOR else error, groups=[])
 
 

@@ -97,9 +97,9 @@ def _find(
     is_duplicate: bool,
 ) -> _Found:
     if is_duplicate:
-        raise Refusal(ErrorCode.INVALID_REQUEST, f"{topic}-{asked.partition_index} is asked for more than once")
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"{topic}-{asked.partition_index} appears more than once")
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"there is no isolation level {request.isolation_level}")
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown isolation level {request.isolation_level}")
     timestamp = asked.timestamp
     if timestamp < 0 and version < _SINCE.get(timestamp, version + 1):
         raise Refusal(ErrorCode.UNSUPPORTED_VERSION, f"version {version} has no timestamp {timestamp}")

@@ -70,7 +70,7 @@ def _when_checked(
     committed: Promise[TxnOffsetCommitResponse] = Promise()
 
     def commit(refusals: Refusals | Refusal) -> None:
-        """Commits in the same turn of the loop, or the transaction might end in between."""
+        """Commits in the same turn of the loop, so that the transaction can't end in between."""
         assert not isinstance(refusals, Refusal)
         result = _commit_unless_refused(broker, request, commits, response, call, refusals)
         if isinstance(result, Promise):

@@ -1,7 +1,7 @@
 """Guards of first batches of transactions, while their coordinator verifies them.
 
-A batch is written only while its guard is held: the transaction's marker removes it, so that nothing is written to a
-transaction that has ended meanwhile and would then hang. A guard also remembers the lowest sequence tried, so that a
+A batch is written only while its guard is held: the transaction's marker removes it, so that nothing is written after
+the transaction has ended, which would leave it hanging. A guard also remembers the lowest sequence tried, so that a
 batch cannot overtake an earlier one that must be retried.
 """
 

@@ -1,10 +1,10 @@
 """Prevents writes outside a transaction: before its first batch in a partition, the coordinator is asked (KIP-890).
 
-A producer of `transaction.version` 1 has added the partition by itself, and the coordinator verifies that. For version
+A producer of `transaction.version` 1 has added the partition itself, and the coordinator verifies that. For version
 2 (Produce from version 12 on) the broker adds it. `PartitionVerifier` asks the coordinator. While the transaction is
 open in the partition no further question is needed: only its marker ends it there.
 
-If the response takes time, the transaction may end meanwhile. So a batch holds a guard until it is written (`guards`),
+The transaction may end before the response arrives, so a batch holds a guard until it is written (`guards`),
 which the transaction's marker removes.
 """
 

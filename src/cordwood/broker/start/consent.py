@@ -32,7 +32,7 @@ def check_strays(
         return
     named = ", ".join(str(stray) for stray in suspicious[:_NAMED])
     more = f" and {len(suspicious) - _NAMED} more" if len(suspicious) > _NAMED else ""
-    cut = "was cut at a damage" if was_cut else "may be damaged, or of another time than the partitions"
+    cut = "was cut at a damage" if was_cut else "may be damaged, or older or newer than the partitions"
     raise CannotStart(
         f"the metadata does not know {len(suspicious)} of the partitions: {named}{more}. The metadata log {cut}. "
         "Restore it from a backup, or start with --allow-strays: these partitions are then renamed to ...-stray and "

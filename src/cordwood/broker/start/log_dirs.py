@@ -260,7 +260,7 @@ def _check_meta(config: BrokerConfig, known: Mapping[str, MetaProperties | None]
         if meta.directory_id is not None:
             told = f"directory.id={uuid_text(meta.directory_id)} in {root}/{META_PROPERTIES}"
             if is_reserved_directory(meta.directory_id):
-                raise CannotStart(f"{told} is reserved: take the line out, and the directory gets an id of its own")
+                raise CannotStart(f"{told} is reserved: remove the line, and the directory is given a new id")
             if meta.directory_id in ids:
                 raise CannotStart(
                     f"{told} is also the id of {ids[meta.directory_id]}: one of them is a copy of the other. "
@@ -319,7 +319,7 @@ def _how_to_repair(
         lines.append(f"directory.id={uuid_text(directory_id)}")
     note = "" if cluster_id else " (this cluster.id is a new one: put the old one there if you know it)"
     return (
-        f"{root} holds data, and its {META_PROPERTIES}, which says whose it is, is missing. Nothing was changed. "
+        f"{root} holds data, and its {META_PROPERTIES}, naming its cluster and node, is missing. Nothing was changed. "
         f"Restore the file from a backup, or write it again{note}:\n"
         f"  printf '%s\\n' {' '.join(lines)} > {shlex.quote(f'{disks[root].root}/{META_PROPERTIES}')}"
     )

@@ -41,9 +41,9 @@ _RETRY_MS = 100
 _RETRY_MAX_MS = 1_000
 # Back-off before a completion that could not be written is retried.
 _COMPLETION_RETRY_MS = 100
-# About 50 µs each on this broker: other work has a turn before the next.
+# About 50 µs each on this broker: other work runs before the next.
 _AT_ONCE = 100
-# The partition has seen a later epoch of the producer, so that this transaction is over there; or it can never have
+# The partition has seen a later epoch of the producer, so this transaction has ended there; or it can never have
 # accepted a record of a transaction.
 _SETTLED = (
     ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -167,7 +167,7 @@ class MarkerSender:
                     continue
                 if code == ErrorCode.TRANSACTION_COORDINATOR_FENCED:
                     topic, index = partition
-                    job.fail(Refusal(ErrorCode.of(code), f"{topic}-{index} has heard of a later coordinator"))
+                    job.fail(Refusal(ErrorCode.of(code), f"{topic}-{index} has seen a later coordinator epoch"))
                 elif code in _SETTLED:
                     _log.info(
                         "%s-%d needs no marker of producer %d: %s", *partition, producer_id, ErrorCode.of(code).name
@@ -223,7 +223,7 @@ class _Job:
         self.failures = 0
         self._shard = shard
         self._prepared = prepared
-        # The partitions that lack a marker.
+        # The partitions without a marker so far.
         self._missing = missing
         self._is_done = False
 

@@ -79,7 +79,7 @@ class MarkerWriter:
     def _write_one(self, topic: str, index: int, marker: Marker, waiting: _Waiting) -> WritableTxnMarkerPartitionResult:
         result = WritableTxnMarkerPartitionResult(partition_index=index)
         if marker.producer_id < 0 or marker.producer_epoch < 0:
-            # There is no such producer, and Kafka has no better error for that.
+            # Unknown producer; Kafka has no better error for that.
             result.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
             return result
         try:
@@ -158,6 +158,6 @@ def _check_epoch(log: Log, marker: Marker) -> None:
     if producer is not None and producer.txn_first_offset >= 0 and marker.producer_epoch <= producer.epoch:
         raise Refusal(
             ErrorCode.INVALID_PRODUCER_EPOCH,
-            f"a marker of epoch {marker.producer_epoch} cannot end what producer {marker.producer_id} has begun with "
+            f"a marker of epoch {marker.producer_epoch} cannot end what producer {marker.producer_id} began with "
             f"epoch {producer.epoch}",
         )

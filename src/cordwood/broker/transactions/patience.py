@@ -40,7 +40,7 @@ class Patience:
             completion = Promise()
             left_s = min(left_s, self._broker.config.integer("add.partitions.to.txn.retry.backoff.ms") / 1000)
         if completion is None:
-            # It was completed in between. The caller asks in a later turn of the loop, so that this ends.
+            # Completed in between. The caller retries in a later turn of the loop, so this terminates.
             completion, left_s = Promise(), 0
         timer = get_running_loop().call_later(left_s, completion.resolve, None)
         completion.then(lambda _outcome: timer.cancel())

@@ -1,4 +1,4 @@
-"""`cordwood broker`: the nodes of a cluster, emptying one, and forgetting one that is gone."""
+"""`cordwood broker`: lists the nodes of a cluster, drains one, and unregisters a dead one."""
 
 from collections import Counter
 from collections.abc import Sequence

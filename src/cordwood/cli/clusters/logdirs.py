@@ -38,7 +38,7 @@ def list_dirs(
     access: Access,
     topics: OptionalPartitions = None,
     brokers: Annotated[
-        list[int] | None, typer.Option("--broker", metavar="ID", min=0, help="Only this one; may be repeated.")
+        list[int] | None, typer.Option("--broker", metavar="ID", min=0, help="Only this broker; may be repeated.")
     ] = None,
     replicas: Annotated[
         bool, typer.Option("--replicas", help="Also the replicas in them; naming topics does the same.")

@@ -116,7 +116,7 @@ def remove(
     if as_json:
         print_json({"id": node_id, "directoryId": uuid_text(removed.directory_id), "isVoter": False})
     else:
-        note(f"controller {node_id} is no voter any more")
+        note(f"controller {node_id} is no longer a voter")
 
 
 def quorum_json(quorum: Quorum) -> dict[str, Any]:

@@ -133,7 +133,7 @@ def dump_properties(file: ReadOnlyFile) -> Described:
                 raise ValueError(f"{line!r} is not a key and a value")
             properties[key.strip()] = value.strip()
     if "version" not in properties:
-        raise ValueError(f"there is no version among {sorted(properties)}")
+        raise ValueError(f"no version in {sorted(properties)}")
     yield {"type": "properties", "properties": properties}
 
 

@@ -12,7 +12,7 @@ from cordwood.client.errors import ClientError, TopicNotFound, UnsupportedByBrok
 _UNKNOWN_SETTING = re.compile(r"Unknown (topic|group) config name: (\S+)")
 _MISSING_API = re.compile(r"has no (\w+)")
 _WITHOUT = {
-    "Acls": "the brokers support no access control lists: whoever can connect may do everything",
+    "Acls": "the brokers support no access control lists: every client that can connect may do everything",
     "ClientQuotas": "the brokers support no client quotas: no client is slowed down",
     "UserScramCredentials": "the brokers support no SASL, and keep no passwords of users",
     "DelegationToken": "the brokers support no delegation tokens",

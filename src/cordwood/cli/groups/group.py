@@ -75,7 +75,7 @@ def list_all(
     patterns: OptionalPatterns = None,
     states: Annotated[
         list[State] | None,
-        typer.Option("--state", "-s", case_sensitive=False, help="Only those in this state; may be repeated."),
+        typer.Option("--state", "-s", case_sensitive=False, help="Only groups in this state; may be repeated."),
     ] = None,
     kinds: Annotated[
         list[Kind] | None,
@@ -197,7 +197,7 @@ def remove_members(
     reason: Annotated[str | None, typer.Option(help="Reason, for the brokers' logs.")] = None,
     yes: YesDelete = False,
 ) -> None:
-    """Remove members from a group, such as static members whose process is gone. A live member joins again."""
+    """Remove members from a group, such as static members whose process has died. A live member joins again."""
     named = [*(instances or []), *(members or [])]
     if bool(named) == everyone:
         raise typer.BadParameter("name members, or give --all", param_hint="--member")

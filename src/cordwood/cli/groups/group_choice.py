@@ -20,7 +20,7 @@ async def choose_groups(admin: Admin, patterns: Sequence[str], *, missing_ok: bo
 
 
 async def describe_known(admin: Admin, groups: Sequence[GroupListing]) -> list[GroupDescription]:
-    """Describes the groups in order, without those deleted meanwhile. Raises a `ClientError` for a group of another
+    """Describes the groups in order, without those deleted in between. Raises a `ClientError` for a group of another
     kind."""
     for group in groups:
         if group.kind not in DESCRIBED_KINDS:

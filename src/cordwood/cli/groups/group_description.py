@@ -174,6 +174,6 @@ async def _ends(admin: Admin, partitions: Collection[TopicPartition]) -> dict[To
     try:
         listed = await admin.list_offsets(dict.fromkeys(led, LATEST)) if led else {}
     except ClientError:
-        # A partition that lost its leader meanwhile costs only its lag, not the description.
+        # If a partition has lost its leader, only its lag is missing.
         return {}
     return {partition: found.offset for partition, found in listed.items()}

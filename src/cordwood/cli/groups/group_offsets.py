@@ -138,7 +138,7 @@ async def _plan(
     else:
         partitions = await _still_there(admin, committed)
         if not partitions:
-            raise ClientError(f"group {name} has no committed offsets; name what to reset with --topic")
+            raise ClientError(f"group {name} has no committed offsets; name the topics to reset with --topic")
     return await plan_reset(admin, dict.fromkeys(partitions, target), committed)
 
 

@@ -17,7 +17,7 @@ _PER_REQUEST = 1_000
 
 
 class NotMoved(ClientError):
-    """A move did not end as planned: it was cancelled or replaced meanwhile."""
+    """A move did not end as planned: it was cancelled or replaced."""
 
 
 async def current_replicas(admin: Admin, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
@@ -53,7 +53,7 @@ async def finish(admin: Admin, targets: Targets) -> list[ClientError]:
     partitions that are not where they should be."""
     await follow(admin, list(targets))
     await remove_throttles(admin, {partition.topic for partition in targets})
-    # Replicas that cannot lead yet become leaders when the cluster rebalances leadership by itself.
+    # Replicas that cannot lead yet become leaders with the next automatic rebalance of leaders.
     await failures_of(admin.elect_leaders(list(targets)))
     await admin.client.refresh()
     current = await current_replicas(admin, list(targets))

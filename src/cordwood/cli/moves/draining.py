@@ -40,8 +40,8 @@ async def drain_plan(
 async def drain(
     admin: Admin, drained: Collection[int], targets: Collection[int], throttle: int | None
 ) -> list[ClientError]:
-    """Moves replicas until the brokers have none, or returns the moves that failed. Replicas of topics that are created
-    meanwhile are moved in another round."""
+    """Moves replicas until the brokers have none, or returns the moves that failed. Replicas of topics created in
+    between are moved in another round."""
     while True:
         state = await cluster_state(admin)
         moves = await drain_plan(admin, drained, targets, state)

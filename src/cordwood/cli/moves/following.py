@@ -50,7 +50,7 @@ async def follow(admin: Admin, partitions: Collection[TopicPartition]) -> None:
     known: dict[TopicPartition, Copied] = {}
     moves = await admin.list_partition_reassignments(partitions)
     known.update(await measure(admin, moves))
-    # The total is known after the first poll, and grows with what is written meanwhile.
+    # The total is known after the first poll, and grows with concurrent writes.
     total = sum(copied.total for copied in known.values())
     with progress("moving", max(total, 1), wanted=True, unit=f"of {len(partitions):,} partitions") as update:
         try:

@@ -1,4 +1,4 @@
-"""Where replicas should be: plans that move as few of them as possible. No I/O.
+"""Plans that place replicas with as few moves as possible. No I/O.
 
 A plan is made in this order, and each step keeps to what the ones before it decided:
 
@@ -22,7 +22,7 @@ Replicas = tuple[int, ...]
 
 
 class Impossible(Exception):
-    """No plan fulfils the wish; the message says why, and what would help."""
+    """No plan satisfies the request; the message says why, and what would help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Wish:
     brokers: Mapping[int, str | None]
     """Brokers that may have replicas, each with its rack."""
     keeping: Mapping[int, str | None] = field(default_factory=dict)
-    """Brokers that keep the replicas they have, and get no others: those that are down, say."""
+    """Brokers that keep the replicas they have, and get no others: those that are down, for example."""
     replication_factor: int | None = None
     """None keeps that of each partition."""
     balance: bool = False
@@ -91,7 +91,7 @@ class _Planner:
     other_load: Counter[int] = field(init=False)
     # Partitions by broker and topic, to find candidates that could leave a broker.
     held: dict[int, dict[str, set[TopicPartition]]] = field(init=False)
-    # Move only what has to be copied anyway.
+    # Move only replicas that must be copied anyway.
     only_new: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:

@@ -111,7 +111,7 @@ def _ending_on_signals() -> Iterator[None]:
     temporary is removed."""
 
     def end(number: int, _frame: object) -> NoReturn:
-        # Whatever is broken off by this is not worth a line.
+        # Don't log the work interrupted by this.
         logging.disable()
         warnings.simplefilter("ignore")
         raise SystemExit(128 + number)
@@ -196,7 +196,7 @@ def _read_config(
     config = node_config(*layers, host=host, port=DEFAULT_PORT if port is None else port)
     if not config.stands_alone and (port is not None or host != DEFAULT_HOST):
         raise ConfigError(
-            "--port and --host are for a node that stands alone; this one is of a cluster: set listeners (and "
+            "--port and --host are for a standalone node; this one belongs to a cluster: set listeners (and "
             "advertised.listeners) in its configuration"
         )
     _tell_what_does_nothing(layers)

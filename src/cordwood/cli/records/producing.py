@@ -132,7 +132,7 @@ def produce_lines(access: Access, options: ProduceOptions) -> None:
                     # Send everything that was read before an invalid line.
                     await sending.flush()
         finally:
-            # Give up what is not delivered by now.
+            # Give up on records not delivered by now.
             await producer.close(0)
         if not options.quiet:
             note(f"{counted(sending.delivered, 'record')} to {topic.name}")

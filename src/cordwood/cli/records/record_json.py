@@ -2,7 +2,7 @@
 
 {"topic": "orders", "partition": 0, "offset": 7, "timestamp": 1700000000000, "key": "k", "value": "text", "headers": []}
 
-Bytes that are UTF-8 are text; others stand as base64 under the name with "Base64" behind it. Null is null.
+Bytes that are UTF-8 are text; others are base64 under the name with the suffix "Base64". Null is null.
 """
 
 import base64

@@ -153,7 +153,7 @@ def text_parser(options: LineOptions) -> LineParser:
         if options.key_separator is not None:
             before, separator, after = line.partition(options.key_separator)
             if not separator:
-                raise BadLine(f"there is no separator {options.key_separator.decode()!r} between key and value")
+                raise BadLine(f"no separator {options.key_separator.decode()!r} between key and value")
             key, value = before, after
         shown = None if value == options.null else value
         return ParsedRecord(None if key == options.null else key, shown, options.headers, None, options.partition)

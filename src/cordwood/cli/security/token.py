@@ -24,7 +24,7 @@ Hmac = Annotated[str, typer.Argument(metavar="HMAC", help="HMAC of the token, in
 def list_tokens(
     access: Access,
     owners: Annotated[
-        list[str] | None, typer.Option("--owner", metavar="PRINCIPAL", help="Only this one; may be repeated.")
+        list[str] | None, typer.Option("--owner", metavar="PRINCIPAL", help="Only this token; may be repeated.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -57,7 +57,7 @@ def standard_streams() -> Iterator[None]:
 
 
 def discard_output() -> None:
-    """Drops what standard output still holds and whatever follows, so that the flush at exit does not fail again."""
+    """Drops buffered and later output, so that the flush at exit does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
 
 

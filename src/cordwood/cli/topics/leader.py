@@ -38,7 +38,8 @@ def elect(
     unclean: Annotated[
         bool,
         typer.Option(
-            "--unclean", help="If no in-sync replica is alive, elect any live one. Records that it lacks are lost."
+            "--unclean",
+            help="If no in-sync replica is alive, elect any live one. Records that it has not replicated are lost.",
         ),
     ] = False,
     yes: YesDelete = False,

@@ -162,7 +162,7 @@ def describe(
         ),
     ] = False,
     at_min_isr: Annotated[
-        bool, typer.Option("--at-min-isr", help="Only those that are exactly at min.insync.replicas.")
+        bool, typer.Option("--at-min-isr", help="Only partitions that are exactly at min.insync.replicas.")
     ] = False,
     unavailable: Annotated[bool, typer.Option("--unavailable", help="Only those without a live leader.")] = False,
     as_json: AsJson = False,

@@ -196,7 +196,7 @@ async def _offsets(admin: Admin, partitions: Sequence[TopicPartition], which: in
     try:
         listed = await admin.list_offsets(dict.fromkeys(partitions, which))
     except ClientError:
-        # A partition that lost its leader meanwhile costs only its offsets, not the description.
+        # If a partition has lost its leader, only its offsets are missing.
         return {}
     return {partition.partition: found.offset for partition, found in listed.items()}
 

@@ -1,4 +1,5 @@
-"""`cordwood topic trim` and `cordwood topic offsets`: where partitions begin and end, and deleting what is old."""
+"""`cordwood topic trim` and `cordwood topic offsets`: the first and last offsets of partitions, and deleting old
+records."""
 
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple

@@ -66,7 +66,7 @@ def list_all(
     patterns: OptionalPatterns = None,
     states: Annotated[
         list[State] | None,
-        typer.Option("--state", "-s", case_sensitive=False, help="Only those in this state; may be repeated."),
+        typer.Option("--state", "-s", case_sensitive=False, help="Only transactions in this state; may be repeated."),
     ] = None,
     producer_ids: Annotated[
         list[int] | None, typer.Option("--producer-id", min=0, help="Only this producer id; may be repeated.")

@@ -121,7 +121,7 @@ def _abort_hanging(
 async def _open_transaction(
     admin: Admin, choice: PartitionChoice, start_offset: int | None, producer_id: int | None
 ) -> OpenTransaction:
-    """Returns the open transaction. Raises a `ClientError` that says what is open instead."""
+    """Returns the open transaction. Raises a `ClientError` that lists the open ones."""
     (partition,) = await chosen_partitions(admin, [choice])
     transactions = await admin.list_open_transactions([partition])
     for transaction in transactions:

@@ -130,9 +130,7 @@ def _refuse_unknown(setting: Given, name: str, known: Mapping[str, Any]) -> NoRe
     names = [*known, *_SECURITY_TYPES, *_COMPRESSION_LEVELS, *_ALIASES]
     nearest = get_close_matches(name, names, n=1)
     if not nearest:
-        raise BadSetting(
-            f"there is no setting {setting.spelled}; docs/client-configuration.md lists those that there are"
-        )
+        raise BadSetting(f"there is no setting {setting.spelled}; docs/client-configuration.md lists all settings")
     like = nearest[0].replace("_", ".") if "." in setting.spelled else nearest[0]
     raise BadSetting(f"there is no setting {setting.spelled}; is it {like}?")
 

@@ -194,7 +194,7 @@ class ProducerBatch:
     def _seal(self) -> SealedBatch:
         if self._sealed is None:
             self.close()
-            assert self._builder is not None, f"a batch of {self.partition} that is complete cannot be sent again"
+            assert self._builder is not None, f"a batch of {self.partition} is complete and cannot be sent again"
             self._sealed = self._builder.seal(self._packing.codec, self._packing.level)
             self._builder = None
             self._count = self._sealed.count

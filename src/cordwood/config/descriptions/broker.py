@@ -9,7 +9,7 @@ BROKER_DESCRIPTIONS = {
         "addresses in listeners: behind 0.0.0.0, NAT, or a container's port mapping. Defaults to listeners."
     ),
     "broker.id": "The older name of node.id.",
-    "broker.rack": "Where the broker stands, such as an availability zone. Replicas are spread over racks.",
+    "broker.rack": "The broker's location, such as an availability zone. Replicas are spread over racks.",
     "controller.listener.names": "Which of the listeners controllers serve, separated by commas.",
     "cordoned.log.dirs": "Log directories that get no new partitions, or * for all of them.",
     "early.start.listeners": "Listeners that accept connections before the broker has finished starting.",
@@ -35,7 +35,7 @@ BROKER_DESCRIPTIONS = {
     "connection.failed.authentication.delay.ms": "How long the answer to a failed authentication is held back.",
     "connections.max.idle.ms": "How long a connection may be idle before the broker closes it.",
     "connections.max.reauth.ms": (
-        "How long a SASL session lasts before the client has to authenticate again; 0 is for ever."
+        "How long a SASL session lasts before the client has to authenticate again; 0 is no limit."
     ),
     "fetch.max.bytes": (
         "The most bytes that one fetch response holds; a first batch that is larger is returned all the same."
@@ -53,7 +53,7 @@ BROKER_DESCRIPTIONS = {
     "max.request.partition.size.limit": "How many partitions one request to describe topics may return.",
     "queued.max.request.bytes": "How many bytes of requests may wait before the broker reads no more; -1 is no limit.",
     "queued.max.requests": "How many requests may wait before the broker reads no more from its connections.",
-    "request.timeout.ms": "How long the broker waits for answers to requests of its own.",
+    "request.timeout.ms": "How long the broker waits for answers to its own requests.",
     "socket.connection.setup.timeout.max.ms": "The longest that setting up a connection to another node may take.",
     "socket.connection.setup.timeout.ms": (
         "How long setting up a connection may take at first; doubled with each failure."
@@ -126,7 +126,7 @@ BROKER_DESCRIPTIONS = {
     "controller.quorum.fetch.max.bytes": "The most bytes of the metadata log that one fetch asks for.",
     "controller.quorum.fetch.snapshot.max.bytes": "The most bytes of a snapshot that one fetch asks for.",
     "controller.quorum.fetch.timeout.ms": (
-        "How long a follower goes without an answer of the leader before it stands for election."
+        "How long a follower goes without an answer from the leader before it starts an election."
     ),
     "controller.quorum.request.timeout.ms": "How long controllers wait for each other's answers.",
     "controller.quorum.retry.backoff.ms": "How long a controller waits before it repeats a failed request.",
@@ -195,7 +195,7 @@ BROKER_DESCRIPTIONS = {
     "group.consumer.min.assignment.interval.ms": "The least consumer.assignment.interval.ms that a group may have.",
     "group.consumer.min.heartbeat.interval.ms": "The least consumer.heartbeat.interval.ms that a group may have.",
     "group.consumer.min.session.timeout.ms": "The least consumer.session.timeout.ms that a group may have.",
-    "group.consumer.regex.refresh.interval.ms": "How often subscriptions by pattern are matched with the topics anew.",
+    "group.consumer.regex.refresh.interval.ms": "How often subscriptions by pattern are matched with the topics again.",
     "group.consumer.session.timeout.ms": (
         "How long a member of a consumer group may be silent before its partitions go to others (KIP-848)."
     ),
@@ -277,14 +277,14 @@ BROKER_DESCRIPTIONS = {
     "sasl.server.max.receive.size": "The largest SASL message that is read before a client is authenticated.",
     # Quotas
     "alter.log.dirs.replication.quota.window.num": (
-        "How many samples the throttle of moves between directories looks at."
+        "The number of samples kept for the throttle of moves between directories."
     ),
     "alter.log.dirs.replication.quota.window.size.seconds": "How long each of those samples is.",
-    "controller.quota.window.num": "How many samples the quota on controller mutations looks at.",
+    "controller.quota.window.num": "The number of samples kept for the quota on controller mutations.",
     "controller.quota.window.size.seconds": "How long each of those samples is.",
-    "quota.window.num": "How many samples the quotas of clients look at.",
+    "quota.window.num": "The number of samples kept for client quotas.",
     "quota.window.size.seconds": "How long each of those samples is.",
-    "replication.quota.window.num": "How many samples the replication throttles look at.",
+    "replication.quota.window.num": "The number of samples kept for replication throttles.",
     "replication.quota.window.size.seconds": "How long each of those samples is.",
     # Cordwood's own
     "cordwood.broker.reconnect.grace.ms": (
@@ -310,7 +310,7 @@ BROKER_DESCRIPTIONS = {
     "cordwood.registry.timeout.ms": "How long a write to the schema registry may take; then the answer is 50002.",
     "cordwood.registry.users.file": (
         "A file with a line `user: password` for each user of the schema registry, which then asks for basic "
-        "authentication. Empty, anybody may use it."
+        "authentication. If it is empty, access is not restricted."
     ),
     "cordwood.registry.ssl.keystore.location": (
         "A PEM file with the certificate of the registry's https listeners and its key. It is also shown to other "
@@ -324,11 +324,11 @@ BROKER_DESCRIPTIONS = {
     "cordwood.registry.ssl.client.auth": (
         "Whether clients of the registry's https listeners have to show a certificate: none, requested or required."
     ),
-    "cordwood.metrics.consumer.lag.enable": "Whether metrics tell how far consumer groups are behind, by partition.",
+    "cordwood.metrics.consumer.lag.enable": "Whether the lag of consumer groups is reported, by partition.",
     "cordwood.metrics.consumer.lag.max": (
         "How many partitions of groups the lag is told of one by one. Those beyond it are summed up in one figure."
     ),
-    "cordwood.metrics.topics.enable": "Whether metrics tell of bytes and records in and out for each topic.",
+    "cordwood.metrics.topics.enable": "Whether bytes and records in and out are reported for each topic.",
     "cordwood.metrics.topics.max": (
         "How many topics metrics tell of one by one. Those beyond it are summed up in one figure."
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 GROUP_DESCRIPTIONS = {
     "consumer.assignment.interval.ms": "The least time between two computations of the group's assignment.",
     "consumer.heartbeat.interval.ms": (
-        "How often the group's members send heartbeats (KIP-848). They learn it with the next heartbeat."
+        "How often the group's members send heartbeats (KIP-848). A change reaches them with their next heartbeat."
     ),
     "consumer.session.timeout.ms": (
         "How long a member of the group may be silent before it is removed and its partitions go to others (KIP-848)."

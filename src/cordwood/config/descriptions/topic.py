@@ -16,7 +16,7 @@ TOPIC_DESCRIPTIONS = {
     "compression.zstd.level": "The Zstandard level to use when compression.type is zstd; higher is slower and smaller.",
     "delete.retention.ms": (
         "How long compaction keeps tombstones (records without a value) and transaction markers, so that a reader that "
-        "started before can still learn of deletions."
+        "started before can still see deletions."
     ),
     "file.delete.delay.ms": "How long a deleted segment stays on disk, renamed to .deleted, before it is unlinked.",
     "flush.messages": (
@@ -70,7 +70,7 @@ TOPIC_DESCRIPTIONS = {
     "preallocate": "Allocates a segment's whole file when it is created.",
     "remote.log.copy.disable": "Stops copying segments of the topic to tiered storage.",
     "remote.log.delete.on.disable": (
-        "Deletes what is in tiered storage when tiered storage is turned off for the topic."
+        "Deletes the data in tiered storage when tiered storage is turned off for the topic."
     ),
     "remote.storage.enable": "Turns on tiered storage for the topic.",
     "retention.bytes": (
@@ -78,7 +78,7 @@ TOPIC_DESCRIPTIONS = {
         "limit. It counts for each partition, not for the topic."
     ),
     "retention.ms": (
-        "How long records are kept under cleanup.policy=delete; -1 is for ever. A segment goes when its youngest "
+        "How long records are kept under cleanup.policy=delete; -1 is no limit. A segment goes when its youngest "
         "record is older than this, so that some records stay longer."
     ),
     "segment.bytes": (

@@ -1,4 +1,4 @@
-"""A server and its listeners as the configuration wants them."""
+"""Creates a server with the listeners of the configuration."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Decides AlterConfigs and IncrementalAlterConfigs: a resource's new settings, or the reason for refusing them.
 
 Differences from Kafka 4.3, all of them refusals with a message where Kafka has none or accepts:
-- an unknown broker key is refused; Kafka stores it for its plugins, of which there are none here;
+- an unknown broker key is refused; Kafka stores it for plugins, which Cordwood doesn't have;
 - an operation that does not exist is INVALID_REQUEST for every resource; Kafka fails on it for all but brokers;
 - messages of rules between keys come without Java's "requirement failed: " and the like.
 """

@@ -96,7 +96,7 @@ def _rule_of(definition: Definition) -> Rule:
 
 def _default_of(definition: Definition) -> str:
     if definition.required:
-        return "none, it has to be set"
+        return "none; it must be set"
     text = definition.default_spelling
     told = "none" if text is None else f"{text}{_in_larger_units(definition)}" if text else "empty"
     if not definition.broker_synonyms:

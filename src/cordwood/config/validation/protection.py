@@ -1,7 +1,7 @@
-"""Settings that promise protection which is not there. They are errors: a node that ignored them would let people in.
+"""Rejects settings that ask for protection that isn't implemented.
 
-Which keys these are stands in `effects`; docs/security.md explains them. Kafka's defaults are always accepted, so that
-a stock server.properties works.
+A node that ignored them would be open. `effects` lists the keys; docs/security.md explains them. Kafka's defaults are
+always accepted, so that a stock server.properties works.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _SUPER_USERS = "super.users"
 _AUTHORIZER_KEYS = frozenset({_SUPER_USERS, "allow.everyone.if.no.acl.found"})
 # Keys that keep clients out, and can be set for one listener.
 _RESTRICTIONS = frozenset({"max.connections", "ssl.cipher.suites", "ssl.client.auth", "ssl.enabled.protocols"})
-ADVICE = "Remove what asks for protection that is not there; docs/security.md lists what is protected."
+ADVICE = "Remove settings that ask for protection that is not available; docs/security.md lists what is protected."
 
 
 def broken_promise(name: str, text: str) -> str | None:
-    """The reason to refuse this one setting, whatever else is set; None if there is none."""
+    """The reason to reject this setting, independent of others; None if it is allowed."""
     if name in _AUTHORIZER_KEYS:
         return None if promises_nothing(name, text) else NO_AUTHORIZER
     definition = definition_of(name)
@@ -42,7 +42,7 @@ def broken_promise(name: str, text: str) -> str | None:
 
 
 def promises_nothing(name: str, text: str) -> bool:
-    """True for an empty list of super users, which stands in many a server.properties: it gives nobody any right."""
+    """True for an empty list of super users, which many server.properties have: it grants nothing."""
     return name == _SUPER_USERS and not text.strip()
 
 
@@ -68,7 +68,7 @@ def _keys_of_no_listener(config: BrokerConfig) -> Iterator[str]:
         if listener is None or base_of(name) not in _RESTRICTIONS:
             continue
         if listener not in bound:
-            yield f"{name}: there is no listener {listener}, so that nothing would be restricted; check its name"
+            yield f"{name}: there is no listener {listener}, so nothing would be restricted; check its name"
         elif not name.startswith(f"{LISTENER_PREFIX}{listener.lower()}."):
             right = f"{LISTENER_PREFIX}{listener.lower()}.{base_of(name)}"
             yield f"{name} would have no effect: the listener's name is in lower case there, as in {right}"

@@ -12,7 +12,7 @@ from cordwood.config.validation.values import Value, spell
 
 class Validity(Protocol):
     def check(self, name: str, value: Value) -> None:
-        """Raises ConfigError unless `value`, which has the right type, may stand."""
+        """Raises ConfigError if `value`, which has the right type, is not allowed."""
 
     def __str__(self) -> str:
         """The allowed values."""
@@ -32,7 +32,7 @@ class Range(NamedTuple):
         if self.also is not None and not (self.least <= value <= (self.most or math.inf)):
             reason = f"Value must be between {self.least} and {self.most} or equal to {self.also}"
             raise InvalidValue(name, spell(value), reason)
-        # Kafka lets NaN pass, by the way Java compares it; nothing could go by it.
+        # Kafka accepts NaN, because of Java's comparison; no component could use it.
         if value < self.least or math.isnan(value):
             raise InvalidValue(name, spell(value), f"Value must be at least {self.least}")
         if self.most is not None and value > self.most:

@@ -100,7 +100,7 @@ def spell_double(value: float) -> str:
     return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
 
 
-# What Java's String.trim takes away.
+# The characters that Java's String.trim removes.
 _JAVA_SPACE = "".join(map(chr, range(0x21)))
 _BITS = {Type.SHORT: 16, Type.INT: 32, Type.LONG: 64}
 _INTEGER = re.compile(r"[+-]?[0-9]+")

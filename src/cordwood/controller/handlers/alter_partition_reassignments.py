@@ -1,7 +1,7 @@
 """AlterPartitionReassignments: partitions move to other brokers, or stop moving.
 
-Each partition is answered by itself. The answer comes when the plan is committed; the data moves after that, and
-ListPartitionReassignments tells what is under way. A plan for a partition that is moving replaces the plan so far; one
+Each partition has its own result. The response is sent when the plan is committed; the data moves after that, and
+ListPartitionReassignments shows the progress. A new plan for a moving partition replaces the current one; a plan
 without replicas cancels it. Version 1 can forbid that the replication factor changes.
 """
 

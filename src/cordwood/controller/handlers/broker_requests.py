@@ -42,7 +42,7 @@ async def broker_heartbeat(
         lambda members, image: members.heartbeat(image, request, connection_id, controller.next_offset)
     )
     if connection is not None:
-        # It may be closed by now, of which the controller is told at once then.
+        # It may be closed already; then the controller is notified at once.
         controller.watch(connection, request.broker_id)
     return response
 

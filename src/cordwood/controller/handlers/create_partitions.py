@@ -1,8 +1,8 @@
-"""CreatePartitions: topics grow to a number of partitions, each topic by itself.
+"""CreatePartitions: increases the number of partitions, with a result per topic.
 
-The new partitions have as many replicas as the first one; they are placed where there is room, or where the request
-says. The answer comes when they take writes; what is not committed within the timeout is answered with
-REQUEST_TIMED_OUT, and may still come to be.
+The new partitions have as many replicas as the first one; they are placed by the controller, or as the request says.
+The response is sent when they accept writes; a change that isn't committed within the timeout gets REQUEST_TIMED_OUT,
+and may still be committed later.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""CreateTopics: each topic is created, or refused, by itself; those that are created are created together.
+"""CreateTopics: creates topics, with a result per topic; all valid ones are created in one batch.
 
-Partitions and replication factor of -1 take the defaults; with an assignment of one's own both have to be -1. The
-answer comes when it is committed; on the controller's own node the leaders take writes by then. What is not committed
-within the timeout is answered with REQUEST_TIMED_OUT, and may still come to be.
-Version 5 answers with the topic's configuration as it is now, version 7 with its id. (Version 4 brought -1 for the
-defaults, which is taken in all versions.)
+Partitions and replication factor of -1 take the defaults; with an explicit assignment both must be -1. The response is
+sent when the topics are committed; leaders on the controller's own node accept writes by then. A change that isn't
+committed within the timeout gets REQUEST_TIMED_OUT, and may still be committed later. Version 5 answers with the
+topic's configuration as it is now, version 7 with its id. (Version 4 brought -1 for the defaults, which is taken in all
+versions.)
 """
 
 from __future__ import annotations

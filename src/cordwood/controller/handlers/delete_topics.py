@@ -1,9 +1,8 @@
-"""DeleteTopics: each topic goes, or is refused, by itself; with it go its configuration and its data.
+"""DeleteTopics: deletes topics with their configuration and data, with a result per topic.
 
-`delete.topic.enable` may forbid it. What is not committed within the timeout is answered with REQUEST_TIMED_OUT, and
-may still come to be.
-Up to version 5 topics have names; from version 6 on each has a name or an id. Version 3 has an error of its own for
-what is forbidden, version 5 messages.
+`delete.topic.enable` may forbid it. A change that isn't committed within the timeout gets REQUEST_TIMED_OUT, and may
+still be committed later. Up to version 5 topics have names; from version 6 on each has a name or an id. Version 3 has a
+separate error for forbidden deletions, version 5 messages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DescribeCluster: see `metadata.answers.describe_cluster`; of a controller it is about controllers."""
+"""DescribeCluster: see `metadata.answers.describe_cluster`; a controller describes controllers."""
 
 from __future__ import annotations
 

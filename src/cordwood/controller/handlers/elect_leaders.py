@@ -1,8 +1,8 @@
-"""ElectLeaders: the preferred leader of partitions, or a leader that may lack records where there is none.
+"""ElectLeaders: preferred elections, or unclean ones for partitions without a leader.
 
-Without a list it is about every partition, and those that have their leader already are left out of the answer. What is
-not committed within the timeout is answered with REQUEST_TIMED_OUT, and may still come to be.
-Version 0 can only ask for preferred leaders, and has no error for the whole.
+A null list means every partition, and the response omits those that need no election. A change that isn't committed
+within the timeout gets REQUEST_TIMED_OUT, and may still be committed later. Version 0 can only ask for preferred
+leaders, and has no top-level error.
 """
 
 from __future__ import annotations

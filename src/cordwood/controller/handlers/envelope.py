@@ -28,7 +28,7 @@ _NOT_FORWARDED = frozenset({ApiVersionsRequest.api_key, SaslHandshakeRequest.api
 
 
 def envelope_handler(handlers: Iterable[Handler[Controller]]) -> Handler[Controller]:
-    """Serves what brokers forward of these."""
+    """Serves the requests of these APIs that brokers forward."""
     by_key = {
         handler.api_key: handler
         for handler in handlers

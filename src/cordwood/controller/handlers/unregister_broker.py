@@ -1,7 +1,7 @@
-"""UnregisterBroker: the cluster forgets a broker that is not to come back.
+"""UnregisterBroker: removes a broker for good.
 
-It leaves every ISR and leads nothing. It is not asked whether the broker runs, which is for the caller to know: one
-that does is not told, and serves no more.
+It leaves every ISR and leads nothing. The controller does not check whether the broker is running: a running one is not
+notified, and stops serving.
 """
 
 from __future__ import annotations

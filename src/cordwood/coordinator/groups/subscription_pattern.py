@@ -25,7 +25,7 @@ def check_pattern(pattern: str) -> None:
     try:
         _compile(pattern)
     except InvalidPattern as invalid:
-        message = f"SubscribedTopicRegex `{pattern}` is no regular expression that RE2 accepts: {invalid}"
+        message = f"SubscribedTopicRegex `{pattern}` is not a valid RE2 regular expression: {invalid}"
         raise Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION, message) from None
 
 

@@ -41,7 +41,7 @@ class TransactionState:
     def transaction(self, transactional_id: str) -> Transaction:
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
-            raise Refusal(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"nobody has begun as {transactional_id!r}")
+            raise Refusal(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"no producer was initialized as {transactional_id!r}")
         return transaction
 
     # Prepared transactions

@@ -94,5 +94,5 @@ class ProducerIds(Protocol):
 def new_producer_id(producer_ids: ProducerIds) -> int:
     producer_id = producer_ids.take()
     if producer_id is None:
-        raise Refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "there is no producer id at the moment")
+        raise Refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "no producer id is available at the moment")
     return producer_id

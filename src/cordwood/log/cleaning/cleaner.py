@@ -4,9 +4,9 @@
     outcome = plan.run()               # in a thread of its own
     cleaner.install(outcome, now_ms)
 
-Everything but `run` belongs to the owner of the logs. While a plan is in progress nobody else may rename or delete the
-log's files: `is_busy` reports that, `apply_retention` respects it, and callers that cannot wait call `stop` and wait
-for `run` to end.
+Everything but `run` belongs to the owner of the logs. While a plan is in progress no other code may rename or delete
+the log's files: `is_busy` reports that, `apply_retention` respects it, and callers that cannot wait call `stop` and
+wait for `run` to end.
 """
 
 import logging
@@ -75,7 +75,7 @@ class Plan(NamedTuple):
     def run(self) -> "Outcome":
         try:
             return Outcome(self, self.job.run())
-        except Exception as error:  # noqa: BLE001 - as in Kafka: whatever it is, it costs this log's compaction only
+        except Exception as error:  # noqa: BLE001 - as in Kafka: any error costs this log's compaction only
             return Outcome(self, error)
 
 
@@ -94,7 +94,7 @@ class Cleaner:
         self._under_way: dict[TopicPartition, Plan] = {}
         # Logs excluded from compaction until a restart, with the reason.
         self._uncleanable: dict[Log, str] = {}
-        # Of the dirtiest log, at the last assessment.
+        # The ratio of the dirtiest log at the last assessment.
         self.max_dirty_ratio = 0.0
 
     def configure(self, config: CleanerConfig) -> None:

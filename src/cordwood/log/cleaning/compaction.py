@@ -177,7 +177,7 @@ class Compaction:
                             raise DedupeBufferTooSmall(
                                 f"the {len(keys)} keys of the batch at offset {header.base_offset} do not fit into the "
                                 f"{offset_map.capacity} that the dedupe buffer takes: log.cleaner.dedupe.buffer.size, "
-                                f"or log.cleaner.io.buffer.load.factor, has to be larger"
+                                f"or log.cleaner.io.buffer.load.factor, must be larger"
                             )
                         return offset_map, end_offset
                 end_offset = header.next_offset

@@ -31,7 +31,7 @@ class Noted(NamedTuple):
     recovery_points: dict[TopicPartition, int]
     log_starts: dict[TopicPartition, int]
     high_watermarks: dict[TopicPartition, int]
-    # None if it is unknown what was compacted.
+    # None if the compacted part is unknown.
     cleaner_offsets: dict[TopicPartition, int] | None
     # After a clean stop.
     ends: dict[TopicPartition, LogEnd]
@@ -72,7 +72,7 @@ class DirectoryCheckpoints:
         self.cleaner_offsets: dict[TopicPartition, int] = {}
         self._disk = disk
         self._logs = logs
-        # Of partitions without a log that keep their lines (see `keep`).
+        # Lines kept for partitions without a log (see `keep`).
         self._kept: dict[TopicPartition, dict[OffsetCheckpoint, int]] = {}
 
     def __iter__(self) -> Iterator[OffsetCheckpoint]:

@@ -2,7 +2,7 @@
 
 A future log is created in the target directory (`topic-0.ID-future`, as in Kafka) and catches up; then it replaces the
 current one. After a crash at any point one of them is complete and identifiable: the current one, until the future one
-is entirely on stable storage; from then on the future one, which gets its final name once the other is gone.
+is entirely on stable storage; from then on the future one, which gets its final name once the other is deleted.
 """
 
 from cordwood.log.log import Log

@@ -18,7 +18,7 @@ MAX_RELATIVE_OFFSET = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The location of a partition's files, and what its segments share."""
+    """The location of a partition's files, and the state shared by its segments."""
 
     disk: Disk
     directory: str

@@ -80,7 +80,7 @@ class Segment:
         # The newest timestamp so far and its batch's last offset; None until the time index was read.
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = -1
-        # Of the first batch; None until it was read or written. Time-based rolling starts from it.
+        # The timestamp of the first batch; None until it was read or written. Time-based rolling starts from it.
         self._first_timestamp: int | None = None
         # The most recent batches, by position.
         self._recent: deque[tuple[int, BatchHeader]] = deque(maxlen=_RECENT_BATCHES)
@@ -349,7 +349,7 @@ class Segment:
         return self.base_offset if last is None else last.next_offset
 
     def first_timestamp(self) -> int:
-        """Of the first batch; -1 if there is none or it has none."""
+        """The timestamp of the first batch; -1 if there is no batch or no timestamp."""
         if self._first_timestamp is None:
             first = next(batches.headers(self.file, 0, self.file.size), None)
             if first is None:
@@ -412,7 +412,7 @@ class Segment:
         self._bytes_since_index = 0
 
     def load_max_timestamp(self) -> None:
-        """Reads on from the last time index entry: after a truncation there may be newer records behind it."""
+        """Continues from the last time index entry: after a truncation there may be newer records behind it."""
         timestamp, offset = self._last_time_entry()
         start = self.locate(offset)
         for _, header in batches.headers(self.file, start[0] if start else self.file.size, self.file.size):

@@ -1,1 +1,1 @@
-"""Answers that brokers and controllers give alike: handlers of both roles, and what their handlers share."""
+"""Handlers that serve both roles, and code that their handlers share."""

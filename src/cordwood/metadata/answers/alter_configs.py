@@ -1,7 +1,7 @@
-"""AlterConfigs: the whole configuration of resources is replaced, so that a key that is not named goes.
+"""AlterConfigs: replaces the whole configuration of resources: keys that are not named are removed.
 
-Deprecated since a client can hardly know the whole; IncrementalAlterConfigs took its place. It does not know loggers.
-As there, the node that is asked checks first, and the controller decides.
+Deprecated in favour of IncrementalAlterConfigs, since a client can hardly know the whole configuration. Loggers are not
+supported. As there, the receiving node validates first, and the controller decides.
 """
 
 from __future__ import annotations

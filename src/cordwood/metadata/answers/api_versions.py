@@ -1,11 +1,11 @@
-"""ApiVersions: which requests are served here, in which versions, and which features are in force.
+"""ApiVersions: the requests and versions served here, and the features in effect.
 
-Everything is derived from the handlers' own declarations, so what is not handled is not advertised. Finalized features
+Everything is derived from the handlers' own declarations, so unhandled requests are not advertised. Finalized features
 decide what newer Java clients use; they are answered from version 3 on. A feature that the cluster has finalized and
-that is not served here is left out. An unknown version is answered in version 0
-with UNSUPPORTED_VERSION and the range of ApiVersions itself (KIP-511): `dispatch` does that.
-Version 3 added the client's name and version; a client may send any text that a name may have.
-Version 4 fixed supported features whose least level is 0, which older clients reject: they are left out below it.
+that is not served here is left out. An unknown version is answered in version 0 with UNSUPPORTED_VERSION and the range
+of ApiVersions itself (KIP-511): `dispatch` does that. Version 3 added the client's name and version; a client may send
+any text that a name may have. Version 4 fixed supported features whose least level is 0, which older clients reject:
+they are left out below it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cordwood.wire.messages.api_versions import (
 
 from .role import Role
 
-# KIP-511: what the name and the version of a client's software may be.
+# KIP-511: the allowed characters of a client's software name and version.
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _SOFTWARE_SINCE = 3
 _ZERO_LEVELS_SINCE = 4

@@ -1,7 +1,6 @@
-"""DescribeCluster: the cluster's id, its controller and its nodes: brokers, or controllers where a controller is asked.
+"""DescribeCluster: the cluster's id, its controller and its nodes: brokers, or controllers if a controller is asked.
 
-Version 1 says which kind of node is meant, which has to be the kind that is asked; version 2 can ask for fenced
-brokers.
+Version 1 has the requested kind of node, which must match the receiving node; version 2 can include fenced brokers.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from cordwood.wire.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 
-# There are no ACLs: everything that Kafka's AclOperation knows of a cluster is allowed, a bit each.
+# There are no ACLs: every cluster operation of Kafka's AclOperation is allowed, one bit each.
 ALL_ON_CLUSTER = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
 
 _KINDS_SINCE = 1
@@ -30,7 +29,7 @@ class EndpointType(IntEnum):
 def mismatch(
     request: DescribeClusterRequest, context: RequestContext, asked: EndpointType
 ) -> DescribeClusterResponse | None:
-    """The error response to a request that means another kind of node than the one that is asked."""
+    """The error response to a request for another kind of node than the receiving one."""
     wanted = request.endpoint_type
     if wanted == asked:
         return None
@@ -42,7 +41,7 @@ def mismatch(
             f"The request was sent to an endpoint of type {asked.name}, but we wanted an endpoint of type "
             f"{EndpointType(wanted).name}"
         )
-    # Version 0 does not know of kinds, nor of their errors.
+    # Version 0 has neither endpoint types nor their errors.
     code = error if context.version >= _KINDS_SINCE else ErrorCode.INVALID_REQUEST
     return DescribeClusterResponse(error_code=code, error_message=message, brokers=[])
 
@@ -54,7 +53,7 @@ def describe_cluster(
     nodes: list[DescribeClusterBroker],
     controller_id: int,
 ) -> DescribeClusterResponse:
-    """A controller that is not among the nodes cannot be reached on this listener, and is not named."""
+    """A controller that is not among the nodes cannot be reached on this listener, and is omitted."""
     response = DescribeClusterResponse(endpoint_type=asked, cluster_id=cluster_id, brokers=nodes)
     response.controller_id = controller_id if any(node.broker_id == controller_id for node in nodes) else -1
     if request.include_cluster_authorized_operations:

@@ -1,9 +1,8 @@
-"""DescribeConfigs: the configuration of resources, each key with where its value comes from.
+"""DescribeConfigs: the configuration of resources, each key with the source of its value.
 
-A null list of keys means all, and so does an empty one, as in Kafka; a key that there is not is left out. A broker and
-its loggers are described by themselves only: a client asks each broker for its own. A resource type that there is not
-spoils the whole request.
-Version 3 can ask for documentation, which here says what is allowed and what goes by the key, and brings the types.
+A null list of keys means all, and so does an empty one, as in Kafka; unknown keys are omitted. A broker describes only
+itself and its loggers: a client asks each broker for its own. An unknown resource type fails the whole request. Version
+3 adds types and, on request, documentation: the allowed values and the effect of the key.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""IncrementalAlterConfigs: keys of resources are set, removed, or changed as lists; each resource as a whole, or not.
+"""IncrementalAlterConfigs: sets and removes keys of resources, or changes list values; all or none per resource.
 
-The node that is asked checks first, as in Kafka: it knows what its own configuration may be, and it changes its loggers
-itself, which are not stored. The controller decides the rest.
+The receiving node validates first, as in Kafka: it knows the limits of its own configuration, and it changes its
+loggers itself, which are not stored. The controller decides the rest.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _answer(asked: AlterConfigsResource, refusal: Refusal | None) -> AlterConfig
 def _settle_here(
     config: BrokerConfig, image: MetadataImage, asked: AlterConfigsResource, *, validate_only: bool
 ) -> Refusal | None:
-    """Changes loggers; of all else, says what is wrong with it."""
+    """Changes loggers, and returns the errors of all other resources."""
     changes = [Change(key.name, key.config_operation, key.value) for key in asked.configs]
     resource = _resource(asked)
     if resource.type == ResourceType.BROKER_LOGGER:

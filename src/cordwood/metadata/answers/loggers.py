@@ -1,6 +1,6 @@
 """Python's loggers, as Kafka's clients know a broker's (KIP-412): `root` and its children, with log4j's levels.
 
-A level that is changed holds until the node stops; it is not stored.
+A changed level lasts until the node stops; it is not stored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LEVELS = {
 
 
 def logger_levels() -> dict[str, str]:
-    """Every logger that somebody has made, by name, with the level that it goes by."""
+    """Returns every existing logger by name, with its effective level."""
     made = logging.root.manager.loggerDict
     levels = {name: _level_of(logger) for name, logger in made.items() if isinstance(logger, logging.Logger)}
     return {ROOT_LOGGER: _level_of(logging.root), **levels}
@@ -38,13 +38,13 @@ def alter_loggers(
     if refusal is None and not validate_only:
         for change in changes:
             logger = logging.getLogger(None if change.name == ROOT_LOGGER else change.name)
-            # Without a level of its own it goes by its parent's.
+            # Without its own level it uses its parent's.
             is_set = change.operation == Operation.SET and change.value is not None
             logger.setLevel(_LEVELS[change.value or ""] if is_set else logging.NOTSET)
     return refusal
 
 
 def _level_of(logger: logging.Logger) -> str:
-    """The finest of log4j's that it lets through."""
+    """Returns the finest log4j level that it lets through."""
     level = logger.getEffectiveLevel()
     return next((name for name, number in _LEVELS.items() if number >= level), "FATAL")

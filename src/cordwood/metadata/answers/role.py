@@ -11,7 +11,7 @@ from cordwood.wire.schema import Versions
 class Role(Protocol):
     @property
     def config(self) -> BrokerConfig:
-        """With what is set dynamically."""
+        """Including dynamic settings."""
 
     @property
     def image(self) -> MetadataImage:
@@ -19,7 +19,7 @@ class Role(Protocol):
 
     @property
     def kraft_version(self) -> int:
-        """The quorum's own feature level, which is no part of the image."""
+        """The quorum's own feature level, which is not part of the image."""
 
     @property
     def served_versions(self) -> Mapping[int, Versions]:

@@ -1,6 +1,6 @@
-"""SaslHandshake: a client wants to authenticate with SASL. On a listener without it that is ILLEGAL_SASL_STATE.
+"""SaslHandshake: starts SASL authentication.
 
-No mechanism is named: there is none to choose.
+On a listener without SASL that is ILLEGAL_SASL_STATE, with an empty list of mechanisms.
 """
 
 from __future__ import annotations

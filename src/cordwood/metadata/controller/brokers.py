@@ -1,7 +1,7 @@
-"""A broker's life as the controller sees it: registration, heartbeats, fencing, controlled shutdown, removal.
+"""The life cycle of a broker: registration, heartbeats, fencing, controlled shutdown, removal.
 
-When a broker was heard of last is not in the image, since it is not in the log: the caller knows whose session has
-run out, and calls `fence_broker`.
+The times of heartbeats are not in the log and so not in the image: the caller tracks sessions, and calls
+`fence_broker`.
 """
 
 from collections.abc import Mapping
@@ -53,9 +53,9 @@ class Contact(Enum):
 
     # Its session has ended: it was silent for too long, or said that it stops.
     NONE = auto()
-    # Its session stands, but not the connection of its heartbeats: that broke, or this controller has not seen it yet.
+    # It has a session but no heartbeat connection: that broke, or this controller has not seen one yet.
     OUT_OF_TOUCH = auto()
-    # Its session stands, and so does the connection of its heartbeats.
+    # It has a session and a heartbeat connection.
     CONNECTED = auto()
 
 
@@ -68,9 +68,9 @@ def register_broker(
     next_offset: int,
     old_incarnation: Contact = Contact.NONE,
 ) -> Decision[BrokerRegistrationResponse]:
-    """A new incarnation gets `next_offset` as its epoch, the offset that the first of the records will have; the same
-    one keeps its own. `old_incarnation` is the contact with the one that is registered. If that one is not fenced yet,
-    the same records fence it."""
+    """A new incarnation gets `next_offset` as its epoch, the offset of the first of the records; the same incarnation
+    keeps its epoch. `old_incarnation` is the contact with the registered incarnation. If that is not fenced yet, the
+    same records fence it."""
     existing = image.brokers.get(request.broker_id)
     try:
         _check_registration(image, request, existing, cluster_id, old_incarnation)
@@ -110,7 +110,7 @@ def _replace_incarnation(
         if directory not in request.log_dirs and not is_reserved_directory(directory):
             # The broker came back without it.
             return True
-        # Of a partition that is nowhere else, all is there after a clean stop, and nobody could lead it meanwhile.
+        # The only replica of a partition is complete after a clean stop, and no other broker could lead it in between.
         return not existing.fenced and (is_unclean or len(partition.replicas) > 1)
 
     return removal_changes(image, defaults, existing.id, where=is_given_up)
@@ -154,8 +154,8 @@ def _check_registration(
 
 
 def _may_replace(request: BrokerRegistrationRequest, existing: Broker, old_incarnation: Contact) -> bool:
-    """A broker locks its directories. One that has a directory of the old incarnation has taken it from a process that
-    is gone; one that has another directory may be a second node with the same id."""
+    """A broker locks its directories. One that has a directory of the old incarnation has taken it over from a dead
+    process; one that has another directory may be a second node with the same id."""
     if old_incarnation is Contact.OUT_OF_TOUCH:
         return not set(existing.log_dirs).isdisjoint(request.log_dirs)
     return old_incarnation is Contact.NONE
@@ -181,7 +181,7 @@ def _registered_features(image: MetadataImage, request: BrokerRegistrationReques
 def register_controller(
     image: MetadataImage, request: ControllerRegistrationRequest
 ) -> Decision[ControllerRegistrationResponse]:
-    """Metadata of before Kafka 3.7 cannot tell of controllers: Kafka would not read it any more."""
+    """Metadata from before Kafka 3.7 has no controllers' records: Kafka could no longer read it."""
     response = ControllerRegistrationResponse(error_code=ErrorCode.NONE, error_message=None)
     if image.metadata_version < CONTROLLER_REGISTRATION_LEVEL:
         return Decision(response)
@@ -207,8 +207,8 @@ def broker_heartbeat(
     *,
     others_caught_up: bool = True,
 ) -> Decision[BrokerHeartbeatResponse]:
-    """Unfences a broker that has caught up with its own registration, and lets one go that wants to stop when it leads
-    nothing any more. `others_caught_up`: every active broker has seen that it does not."""
+    """Unfences a broker that has caught up with its own registration, and lets a stopping one go once it leads nothing.
+    `others_caught_up`: every active broker has applied that."""
     try:
         broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     except Refusal as refusal:
@@ -266,7 +266,7 @@ def _begin_controlled_shutdown(
 
 
 def fence_broker(image: MetadataImage, defaults: ControllerDefaults, broker_id: int) -> list[MetadataRecord]:
-    """The broker leaves every ISR and leads nothing until it is heard of again."""
+    """The broker leaves every ISR and leads nothing until its next heartbeat."""
     epoch = image.brokers[broker_id].epoch
     record = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, fenced=_FENCE)
     return [*removal_changes(image, defaults, broker_id), record]

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs and AlterConfigs, for every resource whose configuration the cluster keeps."""
+"""IncrementalAlterConfigs and AlterConfigs, for every resource whose configuration is stored in the metadata."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ def incremental_alter_configs(
 def alter_configs(
     image: MetadataImage, request: legacy.AlterConfigsRequest, schema: ConfigSchema
 ) -> Decision[legacy.AlterConfigsResponse]:
-    """Replaces the whole configuration of each resource: what is not named goes."""
+    """Replaces the whole configuration of each resource: keys that are not named are removed."""
     records: list[MetadataRecord] = []
     response = legacy.AlterConfigsResponse(responses=[])
     counts = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
@@ -97,7 +97,7 @@ def config_records(
             after.pop(name, None)
         else:
             after[name] = value
-        # A broker's is written again also when it stays the same: that makes it read its key files anew (KAFKA-14136).
+        # A broker's is written even if it is unchanged: that makes it reload its key files (KAFKA-14136).
         if value != before.get(name) or resource.type == ResourceType.BROKER:
             records.append(
                 ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
@@ -119,8 +119,9 @@ def config_records(
 
 
 def _kept_eligible(image: MetadataImage, name: str) -> list[MetadataRecord]:
-    """Puts back who is eligible where nobody is in sync, in one topic or in all. Kafka does not: nobody could ever lead
-    such a partition again without an unclean election. And it is safe, because no minimum lets anybody commit there."""
+    """Restores the eligible replicas of partitions without an in-sync replica, in one topic or in all. Kafka does not:
+    such a partition could never get a leader again without an unclean election. It is safe, because nothing can be
+    committed there under any minimum."""
     return [
         PartitionChangeRecord(
             partition_id=partition_id,

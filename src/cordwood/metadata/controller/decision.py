@@ -7,13 +7,13 @@ from cordwood.metadata.image import Config, ConfigResource
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.messages.create_topics import CreatableTopicConfigs
 
-# What Kafka lets one request write.
+# Kafka's limit for the records of one request.
 MAX_PARTITIONS_PER_REQUEST = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerDefaults:
-    """Of the node's own configuration: what holds where no topic and no dynamic default says otherwise."""
+    """Defaults from the node's own configuration, for topics without a setting or a dynamic default."""
 
     num_partitions: int = 1
     default_replication_factor: int = 1
@@ -25,7 +25,7 @@ class ControllerDefaults:
 class ConfigSchema:
     """Properties of configuration keys, provided from outside this package."""
 
-    # What is wrong with the whole new configuration of a resource; None if nothing is.
+    # Validates the whole new configuration of a resource; returns the error, or None.
     check: Callable[[ConfigResource, Config], Refusal | None] = lambda _resource, _config: None
     # Whether a key holds a list, to which APPEND and SUBTRACT apply; and its default.
     is_list: Callable[[int, str], bool] = lambda _type, _name: False

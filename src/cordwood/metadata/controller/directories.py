@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs: a broker tells in which of its log directories its replicas lie (KIP-858).
+"""AssignReplicasToDirs: a broker reports the log directory of each of its replicas (KIP-858).
 
 Leadership depends on it: a replica in a failed directory cannot lead.
 """
@@ -24,7 +24,7 @@ from .brokers import check_broker_epoch
 def assign_replicas_to_dirs(
     image: MetadataImage, request: AssignReplicasToDirsRequest
 ) -> Decision[AssignReplicasToDirsResponse]:
-    """Each partition is answered by itself; one that lies where the metadata has it already needs no record."""
+    """Each partition has its own result; one whose directory is unchanged needs no record."""
     broker_id = request.broker_id
     try:
         check_broker_epoch(image, broker_id, request.broker_epoch)

@@ -1,5 +1,4 @@
-"""ElectLeaders: the preferred leader, or a leader that may lack records where there is none. The same from time to
-time, for all partitions."""
+"""ElectLeaders: preferred and unclean elections, on request and periodically for all partitions."""
 
 from collections.abc import Callable
 from itertools import islice
@@ -25,7 +24,7 @@ _TYPES = {0: Election.PREFERRED, 1: Election.UNCLEAN}
 def elect_leaders(
     image: MetadataImage, request: ElectLeadersRequest, defaults: ControllerDefaults
 ) -> Decision[ElectLeadersResponse]:
-    """Of every partition if none is named; then those that have the leader already are left out of the answer."""
+    """A null list means every partition; then the response omits those that need no election."""
     election = _TYPES.get(request.election_type)
     if election is None:
         return Decision(
@@ -104,7 +103,7 @@ def elect_preferred_leaders(image: MetadataImage, defaults: ControllerDefaults, 
 
 
 def elect_unclean_leaders(image: MetadataImage, defaults: ControllerDefaults, limit: int) -> list[MetadataRecord]:
-    """Up to `limit` partitions that have no leader get one that may lack records, where their topics allow it."""
+    """Elects leaders that may lack records for up to `limit` partitions without a leader, if their topics allow it."""
     return _elect_where(image, defaults, limit, lambda partition: partition.leader == NO_LEADER, Election.UNCLEAN)
 
 

@@ -1,6 +1,6 @@
-"""The response to a request that the controller as a whole cannot take: no controller, or no time left.
+"""The response to a request that fails as a whole: there is no controller, or the timeout has passed.
 
-Requests about several things are refused for each of them, as in Kafka.
+As in Kafka, each item of the request gets the error.
 """
 
 from typing import Any, cast

@@ -40,9 +40,9 @@ def update_features(
     kraft_version: int = SUPPORTED[KRAFT_VERSION].high,
     upgrade_kraft_version: Callable[[int], None] = lambda _level: None,
 ) -> Decision[UpdateFeaturesResponse]:
-    """All or none. `node_id` is this controller's, `kraft_version` the quorum's, which is no record of this log: it is
-    raised by `upgrade_kraft_version`, which is called once everything else is in order and raises Refusal where the
-    voters cannot go along."""
+    """All or none. `node_id` is this controller's, `kraft_version` the quorum's, which is not a record of this log:
+    `upgrade_kraft_version` raises it. That is called once everything else is valid, and raises Refusal if the voters do
+    not support the level."""
     current = {**image.features, KRAFT_VERSION: kraft_version}
     proposed = {**current, **{update.feature: update.max_version_level for update in request.feature_updates}}
     records: list[MetadataRecord] = []
@@ -75,7 +75,7 @@ def _check_update(
 ) -> None:
     name, level = update.feature, update.max_version_level
     current = current_levels.get(name, 0)
-    # Version 0 of the request has a flag instead of a type, and Kafka 4 does not look at it.
+    # Version 0 of the request has a flag instead of a type, and Kafka 4 ignores it.
     kind = update.upgrade_type
     if kind not in tuple(UpgradeType):
         raise _invalid(name, level, "The controller does not support the given upgrade type.")

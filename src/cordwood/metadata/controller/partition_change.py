@@ -63,8 +63,8 @@ def removal_changes(
     is_unclean: bool = False,
     where: Callable[[PartitionRegistration], bool] | None = None,
 ) -> list[MetadataRecord]:
-    """A broker leaves every ISR, or that of the partitions which `where` picks. If it stopped uncleanly it may have
-    lost data, so it is not eligible to lead either."""
+    """Removes a broker from every ISR, or from those of the partitions that `where` selects. If it stopped uncleanly it
+    may have lost data, so it is not eligible to lead either."""
     changes: list[MetadataRecord] = []
     for topic, partition_id, partition in partitions_of(image):
         is_member = broker_id in partition.isr or (is_unclean and broker_id in partition.elr)
@@ -84,7 +84,7 @@ def removal_changes(
 
 
 def leaderless_changes(image: MetadataImage, defaults: ControllerDefaults, broker_id: int) -> list[MetadataRecord]:
-    """A broker is about to be unfenced: it may lead partitions that have no leader."""
+    """Elects a broker that is about to be unfenced as the leader of partitions without one."""
     changes: list[MetadataRecord] = []
     for topic, partition_id, partition in partitions_of(image):
         if partition.leader == NO_LEADER:
@@ -118,7 +118,7 @@ def change_partition(
     assignment: Assignment | None = None,
 ) -> PartitionChangeRecord | None:
     """The record that brings a partition to a new ISR, with a leader of it, to a new `recovery` state, and to a new
-    `assignment`; None when nothing changes. A reassignment is completed when the ISR is fit for that."""
+    `assignment`; None when nothing changes. A reassignment is completed when the ISR allows it."""
     before = topic.partitions[partition_id]
     isr = before.isr if isr is None else isr
     old_assignment = Assignment(before.replicas, before.adding_replicas, before.removing_replicas)
@@ -151,7 +151,7 @@ def change_partition(
             if before.leader_recovery is not LeaderRecovery.RECOVERING:
                 record.leader_recovery_state = LeaderRecovery.RECOVERING
     elif not set(before.replicas) <= set(replicas):
-        # A new leader epoch, so that a replica which was removed is told from one which was added again.
+        # A new leader epoch distinguishes a removed replica from one that was added again.
         record.leader = leader
     if recovery is not None and recovery is not before.leader_recovery and record.leader_recovery_state < 0:
         record.leader_recovery_state = recovery
@@ -159,7 +159,7 @@ def change_partition(
         elr = ()
     if elr != before.elr:
         record.eligible_leader_replicas = list(elr)
-    # Without eligible replicas the last one in sync stays in the ISR: nobody else is known to have all the data.
+    # Without eligible replicas the last in-sync replica stays in the ISR: no other is known to have all the data.
     if isr != before.isr and (isr or has_elr):
         record.isr = list(isr)
     if has_elr:
@@ -189,7 +189,8 @@ def is_elr_enabled(image: MetadataImage) -> bool:
 
 
 def _remember_last_leader(record: PartitionChangeRecord, before: PartitionRegistration) -> None:
-    """When nobody is in sync any more the leader of until then is kept as `last_known_elr`; a new leader clears it."""
+    """When the last replica goes out of sync, the previous leader is kept as `last_known_elr`; a new leader clears
+    it."""
     if record.isr == [] and before.leader != NO_LEADER and before.last_known_elr != (before.leader,):
         record.last_known_elr = [before.leader]
         return

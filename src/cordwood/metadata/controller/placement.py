@@ -62,7 +62,7 @@ def _rotate(brokers: list[int], by: int) -> list[int]:
 
 
 def _place(racks: list[_Rack], first_rack: int, number: int, replication_factor: int) -> tuple[int, ...]:
-    # A rack's turn comes once in as many partitions as there are racks, and each time it begins one broker further.
+    # Each rack is first once per round of racks, and each time starts one broker further.
     queues = [rack.rotated(number // len(racks)) for rack in racks]
     order = [(first_rack + step) % len(racks) for step in range(len(racks))]
     # Only a rack with an unfenced broker can have the leader; the others keep their order behind it.

@@ -1,4 +1,4 @@
-"""AllocateProducerIds: a broker gets a block of producer ids to give out."""
+"""AllocateProducerIds: assigns a block of producer ids to a broker."""
 
 from cordwood.metadata.image import MetadataImage
 from cordwood.shard.decision import Decision

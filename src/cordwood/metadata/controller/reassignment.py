@@ -1,12 +1,12 @@
-"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455): partitions move to other brokers.
+"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455): moves partitions to other brokers.
 
 A reassignment begins with a change that adds the new replicas. It ends with one that removes the others, as soon as
 every replica of the plan is in the ISR: `partition_change` sees to that with every change of the ISR.
 
-Differences from Kafka where a running plan is replaced: what a plan adds and removes is worked out anew from where the
-first one began. A replica that only the old plan wanted is dropped at once, unless nobody else is in sync and it was in
-sync, is eligible (KIP-966) or led last; and one that the old plan was about to remove stays if the new one has it. So
-every plan can be completed, and cancelling the last one brings back the replicas from before the first.
+Differences from Kafka where a running plan is replaced: the replicas to add and remove are computed again from the
+state before the first plan. A replica that only the old plan had is dropped at once, unless nobody else is in sync and
+it was in sync, is eligible (KIP-966) or led last; and one that the old plan was about to remove stays if the new one
+has it. So every plan can be completed, and cancelling the last one brings back the replicas from before the first.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from .partition_change import Assignment, Election, change_partition, online_ele
 def alter_partition_reassignments(
     image: MetadataImage, request: AlterPartitionReassignmentsRequest, defaults: ControllerDefaults
 ) -> Decision[AlterPartitionReassignmentsResponse]:
-    """Each partition succeeds or fails alone. A plan without replicas cancels the one that is running."""
+    """Each partition succeeds or fails alone. A plan without replicas cancels the current one."""
     records: list[MetadataRecord] = []
     response = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change, error_message=None
@@ -90,7 +90,7 @@ def _reassign(
     unwanted = {replica for replica in before.adding_replicas if replica not in target}
     isr = tuple(replica for replica in before.isr if replica not in unwanted)
     if not isr:
-        # Perhaps nobody else has all the data: they are removed when another one is in sync.
+        # Perhaps no other replica has all the data: they are removed once another one is in sync.
         unwanted -= {*before.isr, *before.elr, *before.last_known_elr}
         isr = before.isr
     removing = tuple(sorted({*before.replicas} - {*target} - unwanted))
@@ -121,7 +121,7 @@ def _cancel(
     isr = tuple(replica for replica in before.isr if replica in original)
     election = online_election(image, defaults, topic)
     is_lossy = not isr and (bool(before.isr) or not original.intersection(before.elr))
-    # Those eligible may all turn out to have lost data: then the last leader has more than anybody else.
+    # All eligible replicas may have lost data: then the last leader has the most.
     may_be_lossy = is_lossy or not (isr or original.issuperset(before.last_known_elr))
     if may_be_lossy and election is not Election.UNCLEAN:
         raise Refusal(
@@ -145,7 +145,7 @@ def _cancel(
 def list_partition_reassignments(
     image: MetadataImage, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """Of all topics if none is named. Partitions that are not being reassigned are left out."""
+    """A null list means all topics. Partitions that are not being reassigned are omitted."""
     response = ListPartitionReassignmentsResponse(error_message=None)
     if request.topics is None:
         asked = [(topic, sorted(topic.partitions)) for topic in image.topics]

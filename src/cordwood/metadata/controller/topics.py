@@ -61,7 +61,7 @@ def create_topics(
     defaults: ControllerDefaults,
     schema: ConfigSchema,
 ) -> Decision[CreateTopicsResponse]:
-    """Each topic succeeds or fails alone; those that succeed are created together."""
+    """Each topic succeeds or fails on its own; all that succeed are created in one batch."""
     records: list[MetadataRecord] = []
     response = CreateTopicsResponse(topics=[])
     counts = Counter(topic.name for topic in request.topics)
@@ -206,7 +206,7 @@ def _placed_partitions(
 
 
 def delete_topics(image: MetadataImage, request: DeleteTopicsRequest) -> Decision[DeleteTopicsResponse]:
-    """By name or by id, but not both at once; what is meant twice is not deleted at all."""
+    """Deletes topics by name or by id, but not both; a topic that is listed twice is not deleted."""
     records: list[MetadataRecord] = []
     response = DeleteTopicsResponse(responses=[])
     asked = [DeletableTopicResult(name=name) for name in request.topic_names]

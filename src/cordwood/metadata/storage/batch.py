@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class MetadataBatch:
-    """A value, but for `loaded`: a cache of what loading it gave."""
+    """A value, except for `loaded`, which caches the result of loading it."""
 
     base_offset: int
     next_offset: int

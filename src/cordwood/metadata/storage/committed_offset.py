@@ -1,7 +1,6 @@
-"""The file that says how far the metadata log is known to be committed.
+"""A file with the highest known committed offset of the metadata log.
 
-Damage below that offset is never taken for a write that was not finished. Kafka has no such file, and leaves files
-alone that it does not know.
+Damage below it is never treated as an unfinished write. Kafka has no such file, and leaves unknown files alone.
 """
 
 import logging
@@ -29,7 +28,7 @@ class CommittedOffset:
         return self._disk.exists(COMMITTED_OFFSET)
 
     def begin(self, offset: int) -> None:
-        """Writes the first one, or one that replaces what was recorded before, whatever it is."""
+        """Writes the offset, replacing any earlier one, even a larger one."""
         self._recorded = -1
         self.record(offset)
 
@@ -54,7 +53,7 @@ class CommittedOffset:
 
 
 def recorded_offset(disk: Disk) -> int | None:
-    """The last known committed offset; None if there is no record of it."""
+    """The last recorded committed offset; None if there is none."""
     try:
         return read_offsets(disk, COMMITTED_OFFSET).get(METADATA_PARTITION)
     except CorruptCheckpoint as error:

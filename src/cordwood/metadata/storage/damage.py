@@ -2,7 +2,7 @@
 
 The end of the log may hold a write that a crash interrupted: it is cut off, and kept as a `.corrupt` copy. Anything
 else is damage to committed metadata. Without it, partitions that hold data would look like deleted ones, so the node
-does not start unless it is told to.
+does not start without --accept-metadata-loss.
 """
 
 import logging
@@ -19,16 +19,16 @@ from cordwood.wire.record import CorruptBatch
 
 logger = logging.getLogger(__name__)
 
-# Where a batch says which format it has, and the one that all metadata has.
+# The position of a batch's magic byte, and the magic of all metadata.
 _MAGIC_POSITION = 16
 _MAGIC = b"\x02"
-# A larger rest is not an unfinished write, whatever is in it.
+# A larger rest is never an unfinished write.
 _MAX_TORN_BYTES = 16 << 20
 _COPIED_BYTES = 1 << 20
 
 
 class Damage(NamedTuple):
-    """The first place where the log cannot be read on."""
+    """The first position at which the log cannot be read."""
 
     path: str
     position: int
@@ -51,8 +51,8 @@ def mend(disk: Disk, directory: str, snapshot_offset: int, recorded: int | None,
     """Cuts off a write that was not finished, and keeps a copy. Raises `DamagedMetadata` for everything else that is
     wrong with the log, unless the loss is accepted."""
     end_offset, damage = _inspect(disk, directory, snapshot_offset)
-    # Before a node takes a snapshot, it records that the log is committed and flushed so far. So one behind what is
-    # recorded was fetched, and the log that it replaces need not reach that far.
+    # Before a node takes a snapshot, it records that the log is committed and flushed so far. So a snapshot past the
+    # recorded offset was fetched, and the log that it replaces may end earlier.
     committed = snapshot_offset if recorded is None else recorded
     if damage is None:
         if end_offset >= committed:
@@ -69,7 +69,7 @@ def mend(disk: Disk, directory: str, snapshot_offset: int, recorded: int | None,
         return
     for copy in _cut(disk, directory, damage):
         logger.warning(
-            "Cutting %s/%s at position %d, offset %d (%s); what was cut off is kept as %s",
+            "Cutting %s/%s at position %d, offset %d (%s); the removed data is kept in %s",
             disk.root,
             damage.path,
             damage.position,
@@ -105,7 +105,7 @@ def _inspect(disk: Disk, directory: str, from_offset: int) -> _Inspection:
         position = 0
         try:
             if base != next_offset:
-                raise CorruptBatch(f"the log goes on at offset {base}: what was before it is missing")
+                raise CorruptBatch(f"the log continues at offset {base}: earlier records are missing")
             for position, header, data in whole_batches(file, 0, file.size):
                 check_crc(data, header)
                 if header.base_offset != next_offset:
@@ -123,7 +123,7 @@ def _inspect(disk: Disk, directory: str, from_offset: int) -> _Inspection:
 
 
 def _end_damage(disk: Disk, directory: str, end_offset: int) -> Damage:
-    """Of a log that is sound and ends before it should."""
+    """Damage of an intact log that ends too early."""
     bases = _segments(disk, directory)
     if not bases:
         return Damage(directory, 0, 0, "it has no segments", False)
@@ -132,7 +132,7 @@ def _end_damage(disk: Disk, directory: str, end_offset: int) -> Damage:
 
 
 def _cut(disk: Disk, directory: str, damage: Damage) -> list[str]:
-    """Ends the log before the damage. What is cut off stays beside it; the names of these copies."""
+    """Truncates the log before the damage. The removed data is kept in copies beside it; returns their names."""
     copies = []
     damaged = parse_file_name(damage.path.rpartition("/")[2])
     assert damaged is not None, "only segments are cut"

@@ -1,7 +1,7 @@
 """The metadata log on disk: `__cluster_metadata-0`, with its snapshots and the file of the quorum's state.
 
-`DiskLog` does what the effects of a Raft machine ask for (`raft.log.RaftLog`), reads what is committed as batches, and
-keeps what the next start needs. It knows nothing of elections: `quorum.member` runs the machine over it.
+`DiskLog` performs the effects of a Raft machine (`raft.log.RaftLog`), reads committed batches, and keeps what the next
+start needs. Elections are not its concern: `quorum.member` runs the machine over it.
 
     log = DiskLog.open(disk, MetadataLogConfig(), random, now_ms=now)
     loader = log.newest_image()                     # the newest snapshot
@@ -63,14 +63,14 @@ class MetadataLogConfig:
     max_record_bytes_between_snapshots: int = 20 << 20
     # 0: not by time.
     max_snapshot_interval_ms: int = 3_600_000
-    # Of the log and its snapshots; -1: no limit. The newest snapshot and the log after it always stay.
+    # The size limit of the log and its snapshots; -1: no limit. The newest snapshot and the log after it always stay.
     max_retention_bytes: int = 100 << 20
     max_retention_ms: int = 604_800_000
     file_delete_delay_ms: int = 60_000
 
     def log_config(self) -> LogConfig:
         return LogConfig(
-            # Only what a snapshot holds may go, and `clean` sees to that.
+            # Only records covered by a snapshot may be deleted, which `clean` ensures.
             delete=False,
             segment_bytes=self.segment_bytes,
             segment_ms=self.segment_ms,
@@ -79,7 +79,7 @@ class MetadataLogConfig:
 
 
 class Cleaned(NamedTuple):
-    """The log starts here, and these snapshots are gone."""
+    """Records that the log starts here, and that these snapshots are deleted."""
 
     start_offset: int
     snapshots: list[OffsetAndEpoch]
@@ -99,8 +99,8 @@ class DiskLog:
     def open(
         cls, disk: Disk, config: MetadataLogConfig, random: Random, *, now_ms: int, accept_loss: bool = False
     ) -> "DiskLog":
-        """Opens the log, made if it is not there; all that it holds is on stable storage then. Raises
-        `DamagedMetadata`, with nothing changed, if it lacks what was committed, unless `accept_loss`."""
+        """Opens the log, or creates it; its contents are then on stable storage. Raises `DamagedMetadata`, without
+        changing anything, if committed records are missing, unless `accept_loss`."""
         snapshots = SnapshotFiles(disk, METADATA_DIRECTORY)
         # A snapshot is of committed records, so all before the newest is on stable storage.
         newest = snapshots.newest or OffsetAndEpoch(0, 0)
@@ -119,8 +119,8 @@ class DiskLog:
         log.flush(now_ms)
         opened = cls(log, config, snapshots, now_ms)
         if recorded is None and log.end_offset > 0:
-            # From here on a torn end may be ours, whatever a clean stop has said. An empty log has no such end,
-            # and a checkpoint beside it would look as if the log had been lost.
+            # From here on a torn end may be ours, even after a clean stop. An empty log has no such end, and a
+            # checkpoint beside it would look as if the log had been lost.
             opened.committed_offset.begin(newest.offset)
         elif recorded is not None and recorded > log.end_offset and accept_loss:
             # The loss was accepted: the next start must not miss it again.
@@ -134,7 +134,7 @@ class DiskLog:
         self._bytes_since_snapshot = sum(header.size for _, _, header in self._walk(start, self.end_offset))
 
     def newest_image(self) -> Loader:
-        """The newest snapshot, loaded. One that cannot be read is passed over if the log still has what it held."""
+        """The newest snapshot, loaded. An unreadable one is skipped if the log still has its records."""
         for snapshot_id in reversed(self.snapshot_files.ids):
             if snapshot_id.offset < self.start_offset:
                 break
@@ -186,11 +186,11 @@ class DiskLog:
     def install_snapshot(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> None:
         """Makes a fetched snapshot durable, and the log empty from its end offset on."""
         if not self.committed_offset.exists:
-            # A start that finds the snapshot beside a log that ends before it has to know that this is no damage.
+            # A start that finds the snapshot beside a shorter log must not treat that as damage.
             self.committed_offset.begin(0)
         self.snapshot_files.finish(snapshot_id)
         self.log.truncate_fully(snapshot_id.offset, now_ms)
-        # What it replaces must not come back beside what is appended to it.
+        # Replaced records must not reappear beside later appends.
         self._disk.sync_directory(METADATA_DIRECTORY)
         for older in self.snapshot_files.ids:
             if older < snapshot_id:
@@ -207,7 +207,7 @@ class DiskLog:
 
     def read_election(self, *, is_only_voter: bool) -> ElectionState:
         """The epoch, leader and vote that this node knew. A damaged file stops a node that could vote twice without it;
-        the only voter has nobody to contradict."""
+        a single voter can't contradict another one."""
         path = _path(QUORUM_STATE_FILE)
         data = self._disk.read_file(path)
         if data is None:
@@ -238,7 +238,7 @@ class DiskLog:
             yield read_batch(data, position, header, offset)
 
     def headers(self, offset: int, end: int) -> Iterator[BatchHeader]:
-        """Of the batches from the one that holds `offset` on, below `end`."""
+        """The batches from the one that contains `offset` on, below `end`."""
         for _, _, header in self._walk(max(offset, self.start_offset), end):
             yield header
 
@@ -267,13 +267,13 @@ class DiskLog:
         high_watermark = self.log.high_watermark
         if image.covers.offset > high_watermark:
             raise ValueError(f"an image up to {image.covers.offset} is not committed: {high_watermark} is")
-        # Counted from here: what is appended while the job runs belongs to the next one.
+        # Counted from here: records appended while the job runs belong to the next one.
         self._bytes_since_snapshot = 0
         self._last_snapshot_ms = now_ms
         return self.snapshot_files.job(image, quorum, now_ms)
 
     def end_snapshot(self, job: SnapshotJob) -> int | None:
-        """Takes note of the snapshot; its size. None if a newer one was fetched meanwhile, and it is not needed."""
+        """Registers the snapshot, and returns its size; None if a newer one was fetched in the meantime."""
         newest = self.snapshot_files.newest
         size = self.snapshot_files.written(job.id, job.last_timestamp_ms)
         if newest is not None and job.id < newest:
@@ -309,7 +309,7 @@ class DiskLog:
     def deleted_topics(self) -> set[Uuid]:
         """The ids of all topics whose deletion is in the log."""
         deleted: set[Uuid] = set()
-        # Of a metadata transaction, which may be aborted.
+        # Part of a metadata transaction, which may be aborted.
         undecided: set[Uuid] = set()
         batches = self.batches(self.start_offset, self.log.high_watermark)
         for record in (record for batch in batches for record in batch.records):

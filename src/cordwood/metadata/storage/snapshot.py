@@ -1,7 +1,7 @@
-"""Snapshot files: `{offset}-{epoch}.checkpoint`, a header and a footer with an image's records between them.
+"""Snapshot files: `{offset}-{epoch}.checkpoint`, a header, an image's records, and a footer.
 
-They are record batches as in the log, with offsets of their own. The header's batch also says the quorum's voters,
-where they are not configured (kraft.version 1). `bootstrap.checkpoint` has the same format.
+They are record batches as in the log, with separate offsets. The header's batch also has the quorum's voters, unless
+they are configured statically (kraft.version 0). `bootstrap.checkpoint` has the same format.
 """
 
 import re
@@ -61,7 +61,7 @@ CONFIGURED_VOTERS = QuorumVoters()
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     records: list[MetadataRecord]
-    # Of the last record of the log that it holds.
+    # The epoch of the last record that it contains.
     last_timestamp_ms: int
     quorum: QuorumVoters
 
@@ -128,7 +128,7 @@ def decode_snapshot(path: str, data: bytes) -> Snapshot:
         quorum = quorum.after(control_type, record.value or b"")
         is_complete = control_type is ControlType.SNAPSHOT_FOOTER
     if header is None or not is_complete:
-        raise InvalidMetadata(f"{path} is no whole snapshot: its {'header' if header is None else 'footer'} is missing")
+        raise InvalidMetadata(f"{path} is incomplete: its {'header' if header is None else 'footer'} is missing")
     return Snapshot(records, header.last_contained_log_timestamp, quorum)
 
 
@@ -162,4 +162,4 @@ def _decoded(path: str, record: Record) -> MetadataRecord:
     try:
         return decode_metadata_record(record.value or b"")[0]
     except DecodeError as error:
-        raise InvalidMetadata(f"{path} cannot be read at its offset {record.offset}: {error}") from error
+        raise InvalidMetadata(f"{path} cannot be read at offset {record.offset}: {error}") from error

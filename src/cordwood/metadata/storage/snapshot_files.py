@@ -56,7 +56,7 @@ class _Incoming(NamedTuple):
 
 class SnapshotFiles:
     def __init__(self, disk: Disk, directory: str) -> None:
-        """Finds the snapshots that are whole, by name. What was left unfinished, ours or Kafka's, is removed."""
+        """Finds the complete snapshots, by name. Removes unfinished ones, ours or Kafka's."""
         self._disk = disk
         self._directory = directory
         self._incoming: _Incoming | None = None
@@ -76,7 +76,7 @@ class SnapshotFiles:
         try:
             return _Kept(size, decode_opening(path, file.read(0, _OPENING_BYTES)).last_timestamp_ms)
         except InvalidMetadata as error:
-            # Whether the node can do without it turns out when it is loaded. It does not age.
+            # Loading shows whether the node needs it. It does not age.
             logger.error("A metadata snapshot is damaged: %s", error)
             return _Kept(size, MAX_INT64)
         finally:
@@ -119,7 +119,7 @@ class SnapshotFiles:
             file.close()
 
     def pass_over(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Does without a snapshot that cannot be read; its file stays."""
+        """Skips a snapshot that cannot be read; its file stays."""
         del self._kept[snapshot_id]
 
     # Making

@@ -31,8 +31,8 @@ async def request(
     timeout_s: float,
     tls: ClientTls | None = None,
 ) -> HttpAnswer:
-    """On a connection of its own; with `tls`, an https one. Raises `CannotConnect` if nothing was sent, and another
-    `NetworkError` if there is no answer, also when there is none in time."""
+    """Uses a new connection; with `tls`, https. Raises `CannotConnect` if nothing was sent, and another `NetworkError`
+    if there is no response in time."""
     try:
         async with asyncio.timeout(timeout_s):
             connection = await network.connect(address.host, address.port, tls)
@@ -96,7 +96,7 @@ class _Reception:
                 elif event is h11.NEED_DATA or isinstance(event, h11.ConnectionClosed) or event is h11.PAUSED:
                     return
         except h11.RemoteProtocolError as error:
-            self._fail(ConnectionLost(f"the answer is no HTTP: {error}"))
+            self._fail(ConnectionLost(f"the answer is not HTTP: {error}"))
 
     def _fail(self, error: NetworkError) -> None:
         if not self.answer.done():

@@ -1,8 +1,8 @@
-"""One HTTP connection: reads requests, runs the app for one after the other, and sends what it answers.
+"""One HTTP connection: reads requests, runs the app for one after the other, and sends its responses.
 
 It reads only what it can use: the head and the body of a request, within bounds. While the app works on a complete
-request it reads only if the app waits in `receive`, which is how an app learns that its peer has left. So a peer that
-closes its sending side after a request still gets the answer, unless that answer is a stream.
+request it reads only if the app waits in `receive`, which reports a peer's disconnect. So a peer that closes its
+sending side after a request still gets the answer, unless that answer is a stream.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Wait(Enum):
 
 
 class HttpConnection:
-    """The `Receiver` of an accepted connection. `ended` is called when it is gone and its app has returned."""
+    """The `Receiver` of an accepted connection. `ended` is called when it has closed and its app has returned."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class HttpConnection:
         self._write_timer: asyncio.TimerHandle | None = None
         self._has_served = False
         self._is_paused = False
-        # An answer was given that ends the connection; what the peer still sends is dropped.
+        # A response that ends the connection was sent; further input is dropped.
         self._is_lingering = False
         self._is_stopping = False
         self._is_lost = False
@@ -92,7 +92,7 @@ class HttpConnection:
         """The app at work."""
         return self._task
 
-    # ---- what the connection below tells (Receiver)
+    # ---- called by the transport (Receiver)
 
     def buffer(self) -> bytearray:
         return self._scratch
@@ -193,7 +193,7 @@ class HttpConnection:
     def _refuse(self, refusal: BadHttp) -> None:
         exchange = self._exchange
         if not self._protocol.can_still_respond:
-            # Part of a response is out: only its missing end can tell the peer.
+            # Part of the response has been sent: only its missing end can show the peer an error.
             self._connection.abort()
             return
         if exchange is not None:
@@ -261,7 +261,7 @@ class HttpConnection:
         else:
             has_room = exchange.buffered_bytes < limits.max_buffered_bytes
             self._set_reading(has_room)
-            # Nor is a peer late that has not been told to go on.
+            # A peer that waits for 100 Continue is not late either.
             is_due = has_room and not self._protocol.is_awaiting_continue
             self._expect(_Wait.BODY if is_due else _Wait.NOTHING, is_progress=is_progress)
 
@@ -274,7 +274,7 @@ class HttpConnection:
                 self._connection.pause_reading()
 
     def _expect(self, wait: _Wait, *, is_progress: bool = False) -> None:
-        """Starts the time that the peer has; progress starts it anew."""
+        """Starts the peer's timeout; progress restarts it."""
         if wait is self._wait and not is_progress:
             return
         self._wait = wait

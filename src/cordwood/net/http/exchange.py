@@ -1,6 +1,6 @@
 """One request and its response as an ASGI app sees them: `receive` and `send`.
 
-A request's body is handed over as it arrives. `receive` after the body waits, and tells `http.disconnect` once the peer
+A request's body is passed on as it arrives. `receive` after the body waits, and returns `http.disconnect` once the peer
 has left or the response is complete. `send` waits while the peer is slower than the app, and raises `Disconnected` once
 the peer has left.
 """
@@ -18,7 +18,7 @@ _EVENT_STREAM = b"text/event-stream"
 
 
 class Disconnected(OSError):
-    """The peer has left, or was sent away: there is nobody to send to."""
+    """The peer has left or was disconnected: nothing can be sent."""
 
 
 class Link(Protocol):
@@ -55,7 +55,7 @@ class Exchange:
         self.is_response_complete = False
         self.is_over = False
 
-    # ---- what the connection tells
+    # ---- called by the connection
 
     def add_body(self, data: bytes) -> None:
         self._chunks.append(data)
@@ -77,13 +77,13 @@ class Exchange:
         self._start = None
 
     def end_event_stream(self) -> None:
-        """The server stops. A stream of events never ends by itself, so it ends here; its readers connect again."""
+        """The server stops. A stream of events has no end, so it is ended here; its readers reconnect."""
         if self._is_event_stream and not (self.is_over or self.is_response_complete):
             self._send_head()
             self._finish(self._protocol.body(b"", more=False))
             self.disconnect()
 
-    # ---- what the app calls
+    # ---- called by the app
 
     async def receive(self) -> Message:
         while not (self._chunks or self._is_end_due or self.is_over or self.is_response_complete):
@@ -110,7 +110,7 @@ class Exchange:
             self._begin(message)
         elif kind == "http.response.body":
             self._add(message)
-            # At least one turn of the loop for others: an app may have a lot to say to a peer that takes it all.
+            # Yields at least one turn of the loop: an app may send a lot to a peer that reads all of it.
             await asyncio.sleep(0)
             await self._link.drain()
         else:
@@ -137,7 +137,8 @@ class Exchange:
         )
         self._protocol.check_head(message["status"], headers)
         self._start = (message["status"], headers)
-        # On its own if no body follows in this turn of the loop: a stream's reader wants to know that it is open.
+        # The head is sent alone if no body follows in this turn of the loop, so that a stream's reader sees that it is
+        # open.
         self._loop.call_soon(self._send_head)
 
     def _send_head(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
     max_connections: int = 256
-    """Of all listeners of a server together; further ones wait in the listeners' queues."""
+    """For all listeners of a server together; further connections wait in the listeners' queues."""
     max_head_bytes: int = 16_384
     """Request line and headers; 431 beyond."""
     max_body_bytes: int = 1_048_576
@@ -20,9 +20,9 @@ class HttpLimits:
     keep_alive_timeout_s: float = 120.0
     """Between two requests. Prometheus asks at least every two minutes by default."""
     write_timeout_s: float = 30.0
-    """Without the peer taking a byte of what is unsent; then the connection is dropped."""
+    """Time without the peer reading any unsent byte; then the connection is dropped."""
     max_buffered_bytes: int = 65_536
-    """Of a connection, in each direction: beyond it the peer is not read from, and the app waits in `send`."""
+    """Per connection and direction: beyond it the peer is not read from, and the app waits in `send`."""
     linger_timeout_s: float = 1.0
     """Time for which bytes are still read and dropped after an early answer. Closing with bytes unread would reset the
     connection, and a reset can destroy an answer that the peer has not read."""

@@ -42,7 +42,7 @@ class RequestEnd(Enum):
 
 
 class BadHttp(NamedTuple):
-    """The request cannot be served; nothing behind it can be read."""
+    """The request cannot be served; nothing after it can be read."""
 
     status: HTTPStatus
     reason: str
@@ -63,7 +63,7 @@ class HttpProtocol:
         self._h11 = h11.Connection(h11.SERVER, limits.max_head_bytes)
         self._body_bytes = 0
         self._has_failed = False
-        # The response has no body, whatever the app sends: HEAD, 204, 304.
+        # The response has no body even if the app sends one: HEAD, 204, 304.
         self._is_bodiless = False
 
     # Requests
@@ -76,7 +76,7 @@ class HttpProtocol:
         return self._events()
 
     def next_exchange(self) -> list[Event]:
-        """Starts anew on the same connection, with what is there of the next request."""
+        """Starts over on the same connection, with the received part of the next request."""
         self._h11.start_next_cycle()
         self._body_bytes = 0
         return self._events()
@@ -169,7 +169,7 @@ class HttpProtocol:
 
     def respond(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes, *, more: bool) -> bytes:
         """The head and the first of the body. A body that is complete here gets its length; one that follows in pieces
-        of which the app hasn't told the length is chunked."""
+        without a declared length is chunked."""
         headers = list(headers)
         is_empty = status in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
         names = {name.lower() for name, _ in headers}
@@ -201,13 +201,13 @@ def _split_target(method: bytes, target: bytes) -> tuple[bytes, bytes]:
         return target, b""
     scheme, separator, rest = target.partition(b"://")
     if separator and scheme.lower() in (b"http", b"https"):
-        # As a proxy is asked. Only what follows the authority counts.
+        # A proxy's form of request. Only the part after the authority counts.
         path_at = min((at for at in (rest.find(b"/"), rest.find(b"?")) if at >= 0), default=len(rest))
         target = rest[path_at:]
         if not target.startswith(b"/"):
             target = b"/" + target
     if not target.startswith(b"/"):
-        raise _Unservable(HTTPStatus.BAD_REQUEST, "the request target has to be a path: /metrics, for example")
+        raise _Unservable(HTTPStatus.BAD_REQUEST, "the request target must be a path: /metrics, for example")
     path, _, query = target.partition(b"?")
     return path, query
 

@@ -40,7 +40,7 @@ class HttpServer:
     async def serve(
         self, app: App, host: str, port: int, tls: ServerTls | None = None, options: SocketOptions | None = None
     ) -> Address:
-        """Listens, and has `app` answer what is asked there. Raises `CannotListen`."""
+        """Listens, and serves requests with `app`. Raises `CannotListen`."""
         scheme = "http" if tls is None else "https"
         listener = await self._network.listen(
             host, port, lambda connection: self._welcome(connection, app, scheme), tls, options
@@ -55,9 +55,10 @@ class HttpServer:
         return len(self._connections)
 
     async def stop(self, grace_seconds: float) -> None:
-        """Accepts and begins nothing more, and gives requests in flight so long to be answered; then it cuts them.
+        """Accepts no connections and starts no requests, gives requests in flight this long to complete, then drops
+        them.
 
-        Streams of events end at once: they would never end by themselves."""
+        Streams of events end at once, since they have no end."""
         self._is_stopping = True
         for listener in self._listeners:
             listener.close()

@@ -75,7 +75,7 @@ class Channel:
         options: SocketOptions | None = None,
         timeout_s: float = 30.0,
     ) -> "Channel":
-        """Raises `CannotConnect`; `timeout_s` is that of the connection and, unless told, of each request."""
+        """Raises `CannotConnect`; `timeout_s` applies to connecting and, by default, to each request."""
         try:
             async with asyncio.timeout(timeout_s):
                 connection = await network.connect(host, port, tls, options)
@@ -119,7 +119,7 @@ class Channel:
         return response
 
     def start_only(self, request: Request[Any], version: int) -> None:
-        """As `start`, for what has no response. Raises why the connection was lost."""
+        """Like `start`, for requests without a response. Raises the reason if the connection was lost."""
         if self.lost_error is not None:
             raise _again(self.lost_error)
         self._connection.send(encode_request_parts(request, version, self._take_id(), self._client_id))
@@ -144,7 +144,7 @@ class Channel:
 
     @property
     def first_bytes(self) -> bytes:
-        """A few, of what came instead of a first response: they may tell what the peer is."""
+        """The first bytes received instead of a response, which may identify the peer."""
         return bytes(self._scratch.data[:_FIRST_BYTES]).rstrip(b"\0")
 
     async def until_lost(self) -> None:
@@ -158,7 +158,7 @@ class Channel:
     def abort(self) -> None:
         self._connection.abort()
 
-    # ---- what the connection tells (Receiver)
+    # ---- called by the connection (Receiver)
 
     def buffer(self) -> memoryview:
         return self._reader.buffer()

@@ -33,7 +33,7 @@ _LEAST_TEXT_BYTES = 4
 
 
 class PeerConnection:
-    """`open` makes it. Any number of requests may be in flight; their responses come in their order."""
+    """Created by `open`. Any number of requests may be in flight; responses come in the order of requests."""
 
     versions_type: type[PeerVersions] = PeerVersions
 
@@ -52,7 +52,7 @@ class PeerConnection:
     async def open(
         cls, network: Network, address: Address, settings: ConnectionSettings, setup_s: float | None = None
     ) -> Self:
-        """Connects and learns the peer's versions. Raises `Unreachable`, or what is wrong with its answer."""
+        """Connects and gets the peer's versions. Raises `Unreachable`, or an error if the response is invalid."""
         if setup_s is None:
             setup_s = settings.socket_connection_setup_timeout_ms / 1000
         try:
@@ -109,7 +109,7 @@ class PeerConnection:
         try:
             response = await self._channel.request(request, version, timeout_ms / 1000)
         except RequestTimedOut as error:
-            # Responses come in order: all that was asked later would wait behind this one. As Kafka's clients do.
+            # Responses come in order, so all later requests would wait behind this one. As Kafka's clients do.
             self.abort()
             raise Disconnected(str(error)) from error
         except NetworkError as error:
@@ -117,9 +117,11 @@ class PeerConnection:
         except DecodeError as error:
             raise MalformedResponse(f"{self._channel.peer}: {error}") from error
         except UnsupportedVersion as error:
-            raise UnsupportedByPeer(f"{self.versions.whose}'s version {version} cannot say this: {error}") from error
+            raise UnsupportedByPeer(
+                f"{self.versions.whose}'s version {version} cannot encode this request: {error}"
+            ) from error
         except EncodeError as error:
-            raise Unencodable(f"this cannot be said to a broker: {error}") from error
+            raise Unencodable(f"this request cannot be sent to a broker: {error}") from error
         finally:
             self._used_at = self._loop.time()
         self._mute(getattr(response, "throttle_time_ms", 0))
@@ -127,11 +129,11 @@ class PeerConnection:
 
     @property
     def is_fit(self) -> bool:
-        """True if a request may be sent at once: not lost, not asked to hold back, and not with too much unsent."""
+        """True if a request may be sent at once: the connection is open, not throttled, and has little unsent data."""
         return not self.is_lost and self._muted_until <= self._loop.time() and self._channel.has_room
 
     async def until_fit(self) -> None:
-        """Raises `Disconnected`; also for a peer that does not take what is unsent within `request_timeout_ms`."""
+        """Raises `Disconnected`; also for a peer that does not read unsent data within `request_timeout_ms`."""
         timeout_s = self._settings.request_timeout_ms / 1000
         while not self.is_fit:
             await self.until_unmuted()
@@ -140,9 +142,7 @@ class PeerConnection:
                     await self._channel.room()
             except TimeoutError as error:
                 self.abort()
-                raise Disconnected(
-                    f"{self._channel.peer} has not taken what was sent within {timeout_s:g} s"
-                ) from error
+                raise Disconnected(f"{self._channel.peer} has not read the data sent within {timeout_s:g} s") from error
             except NetworkError as error:
                 raise Disconnected(str(error)) from error
 
@@ -155,19 +155,20 @@ class PeerConnection:
     ) -> None:
         """Sends at once, so that requests go in the order of the calls; `on_answer` is called once, later.
 
-        For a caller that looks at `is_fit` first, and calls `abort` when an answer is overdue. Raises
-        `UnsupportedByPeer`.
+        For callers that check `is_fit` first, and call `abort` when a response is overdue. Raises `UnsupportedByPeer`.
         """
         version = self._best(request, at_most)
         try:
             response = self._channel.start(request, version)
         except UnsupportedVersion as error:
-            raise UnsupportedByPeer(f"{self.versions.whose}'s version {version} cannot say this: {error}") from error
+            raise UnsupportedByPeer(
+                f"{self.versions.whose}'s version {version} cannot encode this request: {error}"
+            ) from error
         self._used_at = self._loop.time()
         response.add_done_callback(lambda done: on_answer(self._read(type(request), version, done)))
 
     def start_only(self, request: Request[Any], *, at_most: int | None = None) -> None:
-        """Sends at once what is not answered. Raises `UnsupportedByPeer` or `Disconnected`."""
+        """Sends a request without a response at once. Raises `UnsupportedByPeer` or `Disconnected`."""
         version = self._best(request, at_most)
         self._used_at = self._loop.time()
         self.has_unanswered = True
@@ -194,14 +195,15 @@ class PeerConnection:
         return response
 
     async def until_read(self) -> None:
-        """Until the peer has read all that it does not answer: it reads in order, and answers what comes behind.
-        Raises `Disconnected` if it hung up instead, which is how brokers refuse a Produce with acks=0."""
+        """Waits until the peer has read all requests without a response: it reads in order, and answers a later
+        request. Raises `Disconnected` if it closes the connection instead, which is how brokers reject a Produce with
+        acks=0."""
         if not self.has_unanswered:
             return
-        # A loss is told once.
+        # A loss is reported once.
         self.has_unanswered = False
         if self.is_lost:
-            raise Disconnected(f"{self._channel.peer} hung up; what it was sent without acknowledgements may be lost")
+            raise Disconnected(f"{self._channel.peer} closed the connection; unacknowledged requests may be lost")
         await self.ask(ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version=__version__))
 
     def close(self) -> None:
@@ -214,12 +216,12 @@ class PeerConnection:
         self._channel.abort()
 
     def _mute(self, throttle_time_ms: int) -> None:
-        """A peer whose quota we exceed asks us to hold back (KIP-219)."""
+        """Handles a throttle time in a response: we exceed the peer's quota (KIP-219)."""
         if throttle_time_ms > 0:
             self._muted_until = max(self._muted_until, self._loop.time() + throttle_time_ms / 1000)
 
     async def until_unmuted(self) -> None:
-        """Until requests may be sent again that the peer has asked us to hold back. Raises `Disconnected`."""
+        """Waits until a throttle by the peer is over. Raises `Disconnected`."""
         while (pause_s := self._muted_until - self._loop.time()) > 0 and not self.is_lost:
             try:
                 async with asyncio.timeout(pause_s):
@@ -243,7 +245,7 @@ async def _learn_versions(channel: Channel, settings: ConnectionSettings) -> Api
     request = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version=__version__)
     version = ApiVersionsRequest.stable_versions.high
     while True:
-        # The answer to a version that the peer lacks is in version 0, so it is taken apart here.
+        # The response to an unsupported version is in version 0, so it is decoded here.
         correlation_id = version
         parts = encode_request_parts(request, version, correlation_id, settings.client_id)
         answer = read_api_versions(await channel.exchange(parts, correlation_id), version)

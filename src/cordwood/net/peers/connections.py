@@ -16,12 +16,12 @@ C = TypeVar("C", bound=PeerConnection)
 class _Failure(NamedTuple):
     in_a_row: int
     not_before: float
-    """When the address may be tried again, by the loop's time."""
+    """The loop time at which the address may be tried again."""
     error: PeerError
 
 
 class Connections(Generic[C]):
-    """One connection to an address, opened when it is first asked for, and again after it was lost or stood idle."""
+    """One connection to an address, opened on first use, and again after it was lost or closed as idle."""
 
     def __init__(self, kind: type[C], network: Network, settings: ConnectionSettings, random: Random) -> None:
         self._kind = kind
@@ -45,7 +45,7 @@ class Connections(Generic[C]):
         return None if connection is None or connection.is_lost else connection
 
     def backoff_s(self, address: Address) -> float:
-        """The time until the address, which failed, may be tried again; 0.0 where it may be tried now."""
+        """The time until an address that failed may be tried again; 0.0 if it may be tried now."""
         failure = self._failed.get(address)
         return 0.0 if failure is None else max(0.0, failure.not_before - self._loop.time())
 
@@ -55,7 +55,7 @@ class Connections(Generic[C]):
         return None if failure is None else failure.error
 
     async def to(self, address: Address) -> C:
-        """Raises what `PeerConnection.open` does; after a failure it waits before it tries again."""
+        """Raises the errors of `PeerConnection.open`; after a failure it waits before the next attempt."""
         connection = self.opened(address)
         if connection is not None:
             return connection
@@ -63,16 +63,16 @@ class Connections(Generic[C]):
         if opening is None:
             opening = self._opening[address] = self._loop.create_task(self._dial(address))
             opening.add_done_callback(lambda task: self._finish(address, task))
-        # Several may wait for it; that one of them gives up is no matter to the others.
+        # Several callers may wait for it; one that is cancelled does not affect the others.
         return await asyncio.shield(opening)
 
     def drop(self) -> None:
-        """Nothing that is open is used any more; what is in flight fails."""
+        """Closes all connections; requests in flight fail."""
         for address in list(self._open):
             self.forget(address)
 
     def forget(self, address: Address) -> None:
-        """Nothing that is open or being opened to this address is used any more; what waits for it fails."""
+        """Closes the connection to this address, or stops opening it; waiting callers fail."""
         self._failed.pop(address, None)
         opening = self._opening.pop(address, None)
         if opening is not None:
@@ -83,7 +83,7 @@ class Connections(Generic[C]):
             self._remove(address)
 
     async def until_read(self) -> None:
-        """As that of each of them, also of those that were lost since the last time."""
+        """Combines those of all connections, including connections lost since the last call."""
         unread, self._unread = self._unread, []
         for connection in [*unread, *self._open.values()]:
             await connection.until_read()
@@ -125,11 +125,11 @@ class Connections(Generic[C]):
         if self._opening.get(address) is opening:
             del self._opening[address]
         if not opening.cancelled():
-            # Whoever waited has been told; if nobody is left, it is no matter.
+            # The waiting callers have the error; without any, it can be ignored.
             opening.exception()
 
     def _check_idle_later(self) -> None:
-        """When the one that has stood for longest may have stood for too long."""
+        """The time when the connection that has been idle for longest expires."""
         max_idle_s = self._settings.connections_max_idle_ms / 1000
         if self._idle_check is None and self._open and max_idle_s >= 0:
             oldest = min(connection.idle_since for connection in self._open.values())

@@ -1,10 +1,10 @@
-"""Why a peer could not be asked. The text is for people, on one line.
+"""Reasons why a request to a peer failed, with messages of one line.
 
 PeerError
 ├── ConnectionFailed
 │   ├── Unreachable        no connection: the request was not sent
-│   └── Disconnected       lost, or given up, before the response came: the request may or may not have been done
-├── UnsupportedByPeer      no version in common, or none that can say what was asked
+│   └── Disconnected       lost or abandoned before the response came: the request may have been executed
+├── UnsupportedByPeer      no version in common, or none that can express the request
 ├── Unencodable            a value that the protocol cannot express
 ├── MalformedResponse
 └── PeerRefused            the peer answers ApiVersions with an error
@@ -30,15 +30,15 @@ class Disconnected(ConnectionFailed):
 
 
 class UnsupportedByPeer(PeerError):
-    """The peer has no version of a request that we have, or none that can say what was asked."""
+    """The peer and we have no version of a request in common, or none that can express it."""
 
 
 class Unencodable(PeerError):
-    """The request holds a value that the protocol cannot express."""
+    """The request has a value that the protocol cannot express."""
 
 
 class MalformedResponse(PeerError):
-    """The response does not read as what the protocol says it is."""
+    """The response cannot be decoded."""
 
 
 class PeerRefused(PeerError):

@@ -16,8 +16,8 @@ from cordwood.wire.schema import Request, ResponseT
 
 
 class Peer:
-    """A remote node at an address that may change. It is connected to when something is sent, and again when something
-    is sent after the connection was lost.
+    """A remote node at an address that may change. It connects when a request is sent, and reconnects when one is sent
+    after the connection was lost.
 
     Requests are in flight together and leave in the order of the calls. When the connection breaks, all of them fail
     at once. After a failure to connect, requests fail at once until the back-off is over (`reconnect_backoff_ms`,
@@ -35,11 +35,11 @@ class Peer:
 
     @property
     def address(self) -> Address | None:
-        """None while it is not known where the node is reached."""
+        """None while the node's address is unknown."""
         return self._address
 
     def move(self, address: Address | None) -> None:
-        """Changes where the node is reached from now on. What is in flight to another address fails."""
+        """Changes the node's address. Requests in flight to another address fail."""
         if address != self._address:
             if self._address is not None:
                 self._connections.forget(self._address)
@@ -57,7 +57,7 @@ class Peer:
 
     @property
     def backoff_s(self) -> float:
-        """The time until a request may be sent again after a failure to connect; 0.0 where it may be sent now."""
+        """The time until a request may be sent again after a failure to connect; 0.0 if it may be sent now."""
         return 0.0 if self._address is None else self._connections.backoff_s(self._address)
 
     async def send(
@@ -70,8 +70,8 @@ class Peer:
     ) -> ResponseT:
         """Returns the response, in the newest version that both sides have and that lies within the bounds.
 
-        `timeout_ms`, or `request_timeout_ms`, includes the time that it takes to connect. A node that does not answer
-        in time is disconnected from, as Kafka's own do it, since later responses would wait behind this one. Raises
+        `timeout_ms`, or `request_timeout_ms`, includes the time that it takes to connect. If a node does not answer in
+        time the connection is closed, as in Kafka, since later responses would wait behind this one. Raises
         `PeerError`: `Unreachable` for a request that was not sent.
         """
         timeout_s = (self._settings.request_timeout_ms if timeout_ms is None else timeout_ms) / 1000
@@ -81,7 +81,7 @@ class Peer:
         return await connection.ask(request, at_least=at_least, at_most=at_most, timeout_ms=left_ms)
 
     async def close(self) -> None:
-        """Whatever is in flight, or sent later, fails."""
+        """Requests in flight, and later ones, fail."""
         self._closed = True
         if self._address is not None:
             self._connections.forget(self._address)

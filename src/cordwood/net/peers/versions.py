@@ -16,7 +16,7 @@ from cordwood.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsR
 from cordwood.wire.primitives import Buffer
 from cordwood.wire.schema import Request, Versions
 
-# The response's header is always version 0: the correlation id. The error code stands first in every version.
+# The response's header is always version 0: the correlation id. The error code comes first in every version.
 _START = Struct(">ih")
 
 
@@ -37,7 +37,7 @@ class PeerVersions:
     def best(self, request: type[Request[Any]], *, at_least: int = 0, at_most: int | None = None) -> int:
         """The newest version that both have. Raises `UnsupportedByPeer`.
 
-        One that is not stable yet is used where it is asked for, by `at_least`.
+        An unstable version is used only if `at_least` asks for it.
         """
         asked = (request, at_least, at_most)
         best = self._best.get(asked)
@@ -65,7 +65,7 @@ class PeerVersions:
 
 
 def read_api_versions(frame: Buffer, version: int) -> ApiVersionsResponse | int:
-    """The answer to ApiVersions in `version`: what the peer has, or the version in which to ask again.
+    """Decodes the response to ApiVersions in `version`: the peer's versions, or the version in which to ask again.
 
     Raises `PeerRefused` or `MalformedResponse`.
     """

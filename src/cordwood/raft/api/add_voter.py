@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 def add_voter_request(replica: Replica) -> AddRaftVoterRequest:
-    """An observer asks to become a voter, by itself (`controller.quorum.auto.join.enable`)."""
+    """Lets an observer ask to become a voter (`controller.quorum.auto.join.enable`)."""
     local = replica.config.local
     return AddRaftVoterRequest(
         cluster_id=replica.config.cluster_id,

@@ -107,14 +107,14 @@ def is_meant_for(replica: Replica, voter: ReplicaKey) -> bool:
 
 
 def voter_only_error(replica: Replica, remote_id: int, epoch: int) -> ErrorCode:
-    """Checks what establishes leadership: Vote, BeginQuorumEpoch, EndQuorumEpoch."""
+    """Checks requests about leadership: Vote, BeginQuorumEpoch, EndQuorumEpoch."""
     if epoch < replica.quorum.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     return ErrorCode.INVALID_REQUEST if remote_id < 0 else ErrorCode.NONE
 
 
 def leader_only_error(replica: Replica, epoch: int) -> ErrorCode:
-    """Checks what only the leader of an epoch may answer."""
+    """Checks requests that only the leader of an epoch may answer."""
     if epoch < replica.quorum.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if epoch > replica.quorum.epoch:
@@ -195,7 +195,7 @@ def take_common_response(
         before = quorum.state
         # Without any news, asking again at once would not help.
         return replica.follow(named, epoch, endpoints, now) and quorum.state is not before
-    # A replica that remembers the leader, and lost the log that told where it is, has to hear of it again.
+    # A replica that remembers the leader but lost the log with its endpoints must be told them again.
     is_unattached = quorum.leader_id is None or isinstance(quorum.state, Unattached)
     if named is not None and is_unattached:
         if not endpoints or not replica.follow(named, epoch, endpoints, now):

@@ -1,4 +1,4 @@
-"""DescribeQuorum: the leader tells how far each voter and observer is (KIP-595, KIP-836, KIP-853).
+"""DescribeQuorum: the leader reports the progress of each voter and observer (KIP-595, KIP-836, KIP-853).
 
 Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER. Version 1 adds the times of the last fetch and of being
 caught up, version 2 directory ids, error messages and the voters' endpoints.

@@ -1,8 +1,8 @@
 """EndQuorumEpoch: a leader that resigns names its preferred successors to the voters (KIP-595).
 
-The first of the preferred candidates starts an election as soon as the others should have heard of the end too, these
-later and later, so that the one with the longest log usually wins. Errors as those of Vote, without the voter's key.
-Version 1 has directory ids.
+The first of the preferred candidates starts an election as soon as the others should have received this request too,
+the others later and later, so that the one with the longest log usually wins. Errors as those of Vote, without the
+voter's key. Version 1 has directory ids.
 """
 
 from cordwood.raft.events import RequestReceived
@@ -35,7 +35,8 @@ from .common import (
     voter_only_error,
 )
 
-# Before a voter has heard of the end it denies pre-votes, and the first candidate would have to wait for another turn.
+# Until a voter has received this request it denies pre-votes, and the first candidate would have to wait for another
+# round.
 _HEARD_MS = 20
 
 
@@ -74,7 +75,7 @@ def answer_end_quorum_epoch(
         replica.follow(ended.leader_id, ended.leader_epoch, endpoints, now)
         state = replica.quorum.state
         if isinstance(state, Follower) and state.leader_id == ended.leader_id:
-            # Its leader is gone for good, so it grants pre-votes.
+            # Its leader has resigned, so it grants pre-votes.
             state.has_fetched = False
             state.fetch_deadline_ms = now + _election_backoff_ms(replica, _candidates(ended))
     return respond(replica, received, _response(replica, received, error))

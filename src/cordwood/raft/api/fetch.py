@@ -1,8 +1,8 @@
-"""Fetch: how followers replicate, acknowledge, and learn of the high watermark (KIP-595).
+"""Fetch: how followers replicate, acknowledge, and receive the high watermark (KIP-595).
 
 The leader answers with records, with a diverging epoch if the follower has to truncate, or with a snapshot's id if it
-no longer has the records (KIP-630). Without anything to return it holds the fetch until there is, until the high
-watermark is above the one that the follower knows (KIP-1166), or until `max_wait_ms` is over.
+no longer has the records (KIP-630). With nothing to return it holds the fetch until there is something, until the high
+watermark is above the one that the follower knows (KIP-1166), or until `max_wait_ms` has passed.
 
 Errors: INCONSISTENT_CLUSTER_ID; INVALID_REQUEST for another partition or an impossible offset or epoch;
 FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH; NOT_LEADER_OR_FOLLOWER with the leader if that is known;
@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 
 
 def fetch_request(replica: Replica) -> FetchRequest:
-    """Asks for what follows the log's end, and acknowledges everything before it."""
+    """Requests records from the log's end on, and acknowledges everything before it."""
     local, config = replica.config.local.key, replica.config.quorum
     high_watermark = replica.quorum.state.high_watermark
     partition = FetchPartition(
@@ -101,7 +101,7 @@ def answer_fetch(replica: Replica, received: RequestReceived, request: FetchRequ
 
 
 def complete_fetches(replica: Replica, fetches: Iterable[ParkedFetch], now: int, *, counts: bool = True) -> None:
-    """Answers parked fetches with whatever there is for them now."""
+    """Answers parked fetches with the data available now."""
     for parked in fetches:
         request = parked.received.request
         assert isinstance(request, FetchRequest)
@@ -112,7 +112,7 @@ def complete_fetches(replica: Replica, fetches: Iterable[ParkedFetch], now: int,
 
 
 def expire_fetches(replica: Replica, fetches: Iterable[ParkedFetch], now: int) -> None:
-    """Answers fetches that have waited for nothing. That the time is over says nothing of the follower."""
+    """Answers fetches whose wait has expired. The expiry says nothing about the follower."""
     complete_fetches(replica, fetches, now, counts=False)
 
 
@@ -148,7 +148,7 @@ def _try_fetch(
     records = None
     problem = _problem(replica, wanted)
     if problem is None:
-        # Consumers of the log, which are no replicas, have a negative id.
+        # Consumers of the log, which aren't replicas, have a negative id.
         if counts and key.id >= 0 and state.fetched(key, wanted.fetch_offset, replica.log.end_offset, now):
             replica.high_watermark_moved = True
         if wanted.fetch_offset < replica.log.end_offset:

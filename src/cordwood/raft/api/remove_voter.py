@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 def remove_voter_request(replica: Replica, voter: ReplicaKey) -> RemoveRaftVoterRequest:
-    """A replica that lost its disk asks for its former self to be removed, so that it can join anew."""
+    """A replica that lost its disk asks for its former self to be removed, so that it can rejoin."""
     return RemoveRaftVoterRequest(
         cluster_id=replica.config.cluster_id, voter_id=voter.id, voter_directory_id=voter.directory_id
     )
@@ -53,7 +53,7 @@ def _begin(
         return refused
     voters = replica.control.voters.without_voter(key)
     if voters is None:
-        return ErrorCode.VOTER_NOT_FOUND, f"{key} is no voter: {replica.control.voters}"
+        return ErrorCode.VOTER_NOT_FOUND, f"{key} is not a voter: {replica.control.voters}"
     if not len(voters):
         return ErrorCode.VOTER_NOT_FOUND, f"{key} is the only voter; add another one first"
     logger.info("Removing voter %s from %s", key, replica.control.voters)

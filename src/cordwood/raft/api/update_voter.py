@@ -1,7 +1,7 @@
 """UpdateRaftVoter: a voter tells the leader its endpoints and its kraft.version range (KIP-853).
 
-With kraft.version 1 the leader appends changed voters. With 0, where voters aren't in the log, it remembers what it
-is told: an upgrade to 1 needs the directory id of every voter. It doesn't wait for a commit.
+With kraft.version 1 the leader appends changed voters. With 0, where voters aren't in the log, it keeps them in memory:
+an upgrade to 1 needs the directory id of every voter. It doesn't wait for a commit.
 
 Errors: INCONSISTENT_CLUSTER_ID; those of a leader's request; INVALID_REQUEST without a directory id, an endpoint of
 the controller listener, or a range that fits; VOTER_NOT_FOUND; REQUEST_TIMED_OUT while another change is pending or

@@ -1,4 +1,4 @@
-"""Vote: asks for a vote, or with `pre_vote` whether one could be had (Raft 5.2; KIP-595, KIP-996).
+"""Vote: requests a vote, or with `pre_vote` asks whether it would be granted (Raft 5.2; KIP-595, KIP-996).
 
 Errors: INCONSISTENT_CLUSTER_ID; INVALID_REQUEST for another partition or an impossible end of the log;
 FENCED_LEADER_EPOCH for an epoch below this replica's; INVALID_VOTER_KEY if it is meant for another replica.
@@ -67,7 +67,7 @@ def answer_vote(replica: Replica, received: RequestReceived, request: VoteReques
 
 def _decide(replica: Replica, voter_id: int, asked: RequestPartitionData, now: int) -> tuple[ErrorCode, bool]:
     end = OffsetAndEpoch(asked.last_offset, asked.last_offset_epoch)
-    # A candidate has begun an epoch in which there can be no record yet; a pre-vote is of the epoch before.
+    # A candidate's epoch is new and can't have records yet; a pre-vote is for the epoch before.
     is_impossible = end.epoch > asked.replica_epoch or (end.epoch == asked.replica_epoch and not asked.pre_vote)
     if end.offset < 0 or end.epoch < 0 or is_impossible:
         return ErrorCode.INVALID_REQUEST, False

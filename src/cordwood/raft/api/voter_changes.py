@@ -46,8 +46,8 @@ def end_change(replica: Replica, leader: Leader, error: ErrorCode, message: str 
 
 
 def high_watermark_moved(replica: Replica, leader: Leader) -> None:
-    """Completes the pending change once it is committed. A leader that is no voter any more resigns then, also if
-    nobody waits for the change: it may have been elected for the sake of that record."""
+    """Completes the pending change once it is committed. A leader that is no longer a voter then resigns, even if no
+    request waits for the change: it may have been elected only to commit that record."""
     assert leader.high_watermark is not None
     change = leader.pending_change
     if change is not None and change.offset is not None and leader.high_watermark > change.offset:

@@ -1,4 +1,4 @@
-"""Candidate: asks for votes in an epoch of its own."""
+"""Candidate: asks for votes in a new epoch."""
 
 from dataclasses import dataclass
 

@@ -23,10 +23,10 @@ class Follower:
 
     - Fetches records or a snapshot. Each fetch acknowledges everything before its offset, so a replica that counts
       fetches only after its log has been flushed.
-    - A voter without a successful fetch for the fetch timeout becomes Prospective, and sooner if nobody listens at the
-      leader's address; an observer looks for another leader at the bootstrap servers.
+    - A voter without a successful fetch for the fetch timeout becomes Prospective, and sooner if the leader's address
+      refuses connections; an observer looks for another leader at the bootstrap servers.
     - Gives no vote. It grants a pre-vote only before its first successful fetch: afterwards it has a leader that works
-      (KIP-996), until it finds that leader's address deserted.
+      (KIP-996), until that leader's address refuses connections.
     """
 
     epoch: int
@@ -40,7 +40,7 @@ class Follower:
     # With kraft.version 0: this leader knows this voter's directory and endpoints.
     has_updated_leader: bool = False
     snapshot: SnapshotFetch | None = None
-    # What the leader said last; how much of it counts depends on what is flushed here.
+    # The leader's last high watermark; it is capped by this replica's flushed end.
     leader_high_watermark: int = -1
 
     name = "Follower"

@@ -1,4 +1,4 @@
-"""Leader: appends, serves fetches, and decides what is committed."""
+"""Leader: appends, serves fetches, and commits."""
 
 from dataclasses import dataclass, field
 
@@ -24,7 +24,7 @@ class PendingVoterChange:
     # The voter to add, None for a removal.
     voter: VoterNode | None = None
     acknowledge_when_committed: bool = True
-    # Of the voters' record, once that is appended.
+    # The offset of the voters record, once that is appended.
     offset: int | None = None
 
 
@@ -32,10 +32,10 @@ class PendingVoterChange:
 class Leader:
     """The one leader of its epoch, until it learns of a higher one or resigns.
 
-    - Its epoch begins with a LeaderChange record at `epoch_start_offset`. Nothing is committed before that one is,
-      whatever a majority may have (Raft 5.4.2).
+    - Its epoch begins with a LeaderChange record at `epoch_start_offset`. Nothing is committed before that record, even
+      if a majority has it (Raft 5.4.2).
     - The high watermark is the largest offset up to which a majority of the voters has its log flushed. The leader
-      counts with what it has flushed itself, and only while it is a voter. Observers don't count.
+      counts its own flushed end, and only while it is a voter. Observers don't count.
     - Sends BeginQuorumEpoch to voters that haven't fetched lately.
     - Resigns if it doesn't hear from a majority for 1.5 times the fetch timeout (check quorum).
     - Changes the voters one at a time, each change committed before the next.
@@ -53,7 +53,7 @@ class Leader:
     observers: dict[ReplicaKey, ReplicaProgress] = field(default_factory=dict)
     pending_change: PendingVoterChange | None = None
     resign_requested: bool = False
-    # With kraft.version 0: the voters with what they have told of themselves; None once an upgrade is appended.
+    # With kraft.version 0: the voters with the updates they have sent; None once an upgrade is appended.
     volatile_voters: VoterSet | None = None
     _heard_voters: set[int] = field(default_factory=set)
 
@@ -86,7 +86,7 @@ class Leader:
         return self.observers.setdefault(key, ReplicaProgress(key))
 
     def flushed(self, offset: int) -> bool:
-        """Counts what the leader has on stable storage; True if the high watermark moved."""
+        """Counts the leader's records on stable storage; True if the high watermark moved."""
         self.progress_of(self.local.key).end_offset = offset
         return self._advance_high_watermark()
 
@@ -101,7 +101,7 @@ class Leader:
         return voter is not None and voter.key.matches(key)
 
     def use_voters(self, voters: VoterSet) -> None:
-        """Sorts the replicas into voters and observers anew."""
+        """Regroups the replicas into voters and observers."""
         former = self.voters
         self.voters = {}
         for voter in voters:

@@ -1,4 +1,4 @@
-"""Prospective: asks whether it could win an election, before it disturbs anybody with a new epoch (KIP-996)."""
+"""Prospective: checks whether it could win an election, before it disrupts the quorum with a new epoch (KIP-996)."""
 
 from dataclasses import dataclass
 

@@ -20,7 +20,7 @@ class ReplicaProgress:
         if offset >= leader_end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now)
         elif 0 < self._leader_end_at_last_fetch <= offset:
-            # It has what the leader had when it last asked.
+            # The leader's log end at its previous fetch, which it has reached.
             self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
         self._leader_end_at_last_fetch = leader_end_offset
         self.last_fetch_ms = max(self.last_fetch_ms, now)

@@ -10,9 +10,9 @@ from cordwood.raft.identity import Endpoints, ReplicaKey
 class Resigned:
     """The former leader of an epoch: it stops, it lost its majority, or it has just restarted.
 
-    - Sends EndQuorumEpoch to the voters until each has acknowledged it, naming the successors that are most up to date.
+    - Sends EndQuorumEpoch to the voters until each has acknowledged it, naming the most up-to-date successors.
     - Appends nothing: a restart may have lost unflushed records, and an offset of an epoch stands for one record only.
-    - Votes for nobody in this epoch, in which it voted for itself.
+    - Grants no votes in this epoch, in which it voted for itself.
     - When the election timeout expires it becomes Unattached in the next epoch.
     """
 

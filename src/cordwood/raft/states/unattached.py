@@ -13,8 +13,8 @@ class Unattached:
     """Knows an epoch, and perhaps its leader's id, but not the leader's endpoints.
 
     - Votes once in the epoch (`voted_key`), then waits for the outcome.
-    - Sends Fetch to the bootstrap servers, which tells it about a leader.
-    - A voter whose election timeout expires becomes Prospective. An observer waits for ever.
+    - Sends Fetch to the bootstrap servers, which answer with the leader.
+    - A voter whose election timeout expires becomes Prospective. An observer waits indefinitely.
     """
 
     epoch: int

@@ -8,7 +8,7 @@ from cordwood.raft.identity import ReplicaKey
 class Votes:
     """The votes of one election, by voter. The voters are those at its start.
 
-    A replica that is being removed may be elected without a vote of its own (`Quorum.is_eligible`).
+    A replica that is being removed may be elected without voting itself (`Quorum.is_eligible`).
     """
 
     __slots__ = ("_granted", "_rejected", "_unreachable", "_voters")
@@ -17,7 +17,7 @@ class Votes:
         self._voters = {key.id: key for key in voters}
         self._granted = {local_id} & self._voters.keys()
         self._rejected: set[int] = set()
-        # Nobody listens at their addresses; they are asked on.
+        # Their addresses refuse connections; they are asked again.
         self._unreachable: set[int] = set()
 
     def record(self, voter_id: int, granted: bool) -> None:
@@ -30,7 +30,7 @@ class Votes:
         self._unreachable.add(voter_id)
 
     def ask_again(self, voter_id: int) -> None:
-        """Forgets that a voter rejected: it has lost the leader meanwhile."""
+        """Drops a voter's rejection: it has lost its leader since."""
         self._rejected.discard(voter_id)
 
     @property
@@ -52,7 +52,7 @@ class Votes:
 
     @property
     def is_hopeless(self) -> bool:
-        """True if those that neither reject nor are gone are too few, and somebody is left to win another election."""
+        """True if too few voters can still grant, and enough are left to win another election."""
         gone = self._rejected | (self._unreachable - self._granted)
         return bool(self._rejected) and len(self._voters) - len(gone) < self._majority
 
@@ -64,7 +64,7 @@ class Votes:
 def can_grant(
     key: ReplicaKey, voted_key: ReplicaKey | None, leader_id: int | None, *, up_to_date: bool, pre_vote: bool
 ) -> bool:
-    """The rule of a replica that follows no leader (Raft 5.2, 5.4.1; KIP-996 for pre-votes, which bind nobody)."""
+    """The rule of a replica that follows no leader (Raft 5.2, 5.4.1; KIP-996 for pre-votes, which are not binding)."""
     if pre_vote:
         return up_to_date
     if voted_key is not None:

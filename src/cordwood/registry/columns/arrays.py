@@ -1,4 +1,4 @@
-"""Columns for Arrow's types, and arrays of what is in them."""
+"""Creates columns for Arrow types, and arrays of their contents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def new_column(type_: pa.DataType, nullable: bool) -> Column:
 
 
 def array_of(column: Column, type_: pa.DataType) -> pa.Array:
-    """All values, which are gone from the column."""
+    """Returns all values, and empties the column."""
     return _array(column.take(), type_)
 
 
@@ -50,5 +50,5 @@ def _children(type_: pa.DataType) -> list[pa.DataType]:
 
 
 def _entries(type_: pa.MapType) -> pa.StructType:
-    """What the items of a map are."""
+    """The struct type of a map's items."""
     return pa.struct([pa.field("key", type_.key_type, nullable=False), type_.item_field])

@@ -59,7 +59,7 @@ def _primitive(kind: Type, value: Any) -> bytes:
             return _bytes(value.encode("latin-1"))
         case "string", str():
             return _bytes(value.encode())
-    raise ValueError(f"{value!r} is no {kind.kind}")
+    raise ValueError(f"{value!r} is not a valid {kind.kind}")
 
 
 def _bytes(content: bytes) -> bytes:

@@ -1,6 +1,6 @@
 """Avro's schema resolution: the steps from a writer's schema to the columns of a reader's.
 
-What no value of the writer can be resolved to is a step that fails, so that only the records which need it are bad.
+An unresolvable value becomes a step that fails, so that only the records that contain it are bad.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class _Resolver:
         steps = [BytesStep(keys, True), self.step(writer.values, reader.values, values)]
         return ListStep(column, RecordStep(entries, steps, ["key", "value"]))
 
-    # ---- what the reader has no column for
+    # ---- values without a column
 
     def skip(self, writer: Type) -> Step:
         match writer:
@@ -191,7 +191,7 @@ class _Resolver:
 
 
 def _matches(writer: Type, reader: Type) -> bool:
-    """Whether a value may be read, as far as the outermost types say."""
+    """Returns whether values can be read, judging by the outermost types."""
     return _is_same(writer, reader) or reader.kind in _PROMOTIONS.get(writer.kind, ())
 
 

@@ -18,7 +18,7 @@ _HEX = b"0123456789abcdef"
 
 
 class IntegerStep(Step):
-    """int and long, and what they stand for: days, times, each unit of which is `scale` of the column's."""
+    """int and long, and their logical types: days and times, multiplied by `scale` for the column's unit."""
 
     def __init__(self, column: NumberColumn, least: int, most: int, scale: int = 1) -> None:
         """`least` and `most` as the value is written. A scale below zero divides, and rounds down."""
@@ -73,7 +73,7 @@ class BooleanStep(Step):
 
 
 class BytesStep(Step):
-    """bytes and string; `fixed` is the size of values that do not tell theirs, or -1."""
+    """bytes and string; `fixed` is the size of values without a length prefix, or -1."""
 
     def __init__(self, column: BytesColumn, is_text: bool, fixed: int = -1) -> None:
         self.column = column
@@ -148,7 +148,7 @@ class DecimalStep(Step):
 def add_decimal(
     column: NumberColumn, cursor: Cursor, start: int, size: int, limit_low: int, limit_high: int, precision: int
 ) -> None:
-    """Of what the cursor has passed over: a big-endian number of any size, of less than the limit."""
+    """Decodes the last skipped bytes as a big-endian number of any size below the limit."""
     if size <= 0:
         raise Malformed("a decimal has no bytes")
     data = cursor.data
@@ -203,8 +203,8 @@ class DurationStep(Step):
 
 
 class RecordStep(Step):
-    """The writer's fields in their order, then those that only the reader has. `column` is None for a record that the
-    reader passes over."""
+    """The writer's fields in their order, then those that only the reader has. `column` is None for a skipped
+    record."""
 
     def __init__(self, column: StructColumn | None, steps: list[Step], names: list[str]) -> None:
         self.column = column
@@ -228,7 +228,7 @@ class RecordStep(Step):
 
 
 class UnionStep(Step):
-    """Of the writer's: a step for each branch."""
+    """A step for each of the writer's branches."""
 
     def __init__(self, branches: list[Step]) -> None:
         self.branches = branches
@@ -247,7 +247,7 @@ class UnionStep(Step):
 
 
 class OptionalStep(Step):
-    """A union of null and another type, which is so common that it has a step of its own."""
+    """A union of null and another type: a separate step, because it is so common."""
 
     def __init__(self, column: Column, step: Step, null_branch: int) -> None:
         self.column = column
@@ -268,7 +268,7 @@ class OptionalStep(Step):
 
 
 class ListStep(Step):
-    """Arrays, and maps: their items are records of a key and a value. `column` is None for what is passed over."""
+    """Arrays, and maps: their items are records of a key and a value. `column` is None for skipped values."""
 
     def __init__(self, column: ListColumn | None, item: Step | None) -> None:
         self.column = column
@@ -303,7 +303,7 @@ class ListStep(Step):
         return self.item.place() if self.item is not None else ""
 
 
-# ---- what is passed over
+# ---- skipped values
 
 
 class SkipIntegerStep(Step):
@@ -325,7 +325,7 @@ class SkipBytesStep(Step):
 
 
 class SkipNamedStep(Step):
-    """A named type that is passed over: it may be within itself, so its step is set once it is there."""
+    """A skipped named type: it may be recursive, so its step is set later."""
 
     def __init__(self) -> None:
         self.step: Step | None = None

@@ -36,7 +36,7 @@ UTC_TIME, LOCAL_TIME, TIME_OF_DAY = pa.timestamp("us", "UTC"), pa.timestamp("us"
 
 
 class Untypable(ValueError):
-    """There is no column for a schema; the text says why."""
+    """A schema has no column type; the text says why."""
 
 
 class ColumnType(NamedTuple):
@@ -104,7 +104,7 @@ _PLAIN = {
 
 
 def logical_type(kind: Type) -> pa.DataType | None:
-    """Of a type that has a logical one, of the right kind; others are what they are without it."""
+    """Returns the column type of a valid logical type; invalid ones are ignored."""
     logical = kind.properties.get("logicalType")
     match kind.kind, logical:
         case (("bytes" | "fixed"), "decimal"):

@@ -1,4 +1,4 @@
-"""Avro values in bulk to Arrow: pure functions of schemas and buffers, for whoever has many records at once.
+"""Avro values in bulk to Arrow: pure functions of schemas and buffers, for callers with many records at once.
 
 >>> reader = AvroSchema.parse(text, (), {}, validate=False)
 >>> avro_to_arrow({7: schema_7, 9: schema_9}, reader, [b"\\0\\0\\0\\0\\7...", None])

@@ -1,9 +1,9 @@
 # cython: language_level=3, annotation_typing=False
-"""Columns that grow by one value at a time, in Arrow's layout, and that forget values again where a record turns out to
-be bad. One of the compiled modules.
+"""Columns that grow by one value at a time, in Arrow's layout, and can remove the values of a bad record. One of the
+compiled modules.
 
 Numbers are in native byte order, validity is bits from the lowest on, and text is one run of bytes with offsets into
-it. `arrays` makes them for Arrow's types, and makes arrays of them.
+it. `arrays` creates them for Arrow types, and converts them to arrays.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Growing:
         self.size += 8
 
     def put_bytes(self, cursor: Cursor, start: int, size: int) -> None:
-        """Of what the cursor has passed over."""
+        """Appends the bytes that the cursor has skipped."""
         self.reserve(size)
         if cython.compiled:
             memcpy(self.data + self.size, cursor.data + start, size)
@@ -122,7 +122,7 @@ class Growing:
             self.put_byte(0)
 
     def put_bit(self, index: int, bit: bool) -> None:
-        """Bits have to be put in their order, or again from an earlier one on."""
+        """Writes the bits in order, or again from an earlier position."""
         place = index >> 3
         if place >= self.capacity:
             self.size = place
@@ -140,7 +140,7 @@ class Growing:
         return struct.unpack_from("<i", self.content, 4 * index)[0]  # type: ignore[no-any-return]
 
     def take(self) -> bytearray:
-        """What is there, which is gone from here. The next is expected to be as large."""
+        """Returns the contents, and starts an empty buffer of the same capacity."""
         taken = self.content
         size = self.size
         if cython.compiled:
@@ -177,11 +177,11 @@ class Column:
         raise NotImplementedError
 
     def truncate(self, length: int) -> None:
-        """Forgets the values from there on."""
+        """Removes the values from there on."""
         raise NotImplementedError
 
     def take(self) -> Parts:
-        """All values, which are gone from here."""
+        """Returns all values, and empties the column."""
         raise NotImplementedError
 
     def taken(self, buffers: list[bytearray | None], children: list[Any]) -> Parts:
@@ -214,7 +214,7 @@ class NumberColumn(Column):
         self.values = Growing()
 
     def add_long(self, value: int) -> None:
-        """Of a column of whole numbers; the caller has looked whether it fits."""
+        """For integer columns; the caller has checked the range."""
         if self.width == 8:
             self.values.put_int64(value)
         else:
@@ -222,7 +222,7 @@ class NumberColumn(Column):
         self.mark(True)
 
     def add_double(self, value: float) -> None:
-        """Of a column of floating point."""
+        """For floating-point columns."""
         if self.width == 8:
             self.values.put_float64(value)
         else:
@@ -282,12 +282,12 @@ class BytesColumn(Column):
         self.content = Growing()
 
     def add(self, cursor: Cursor, start: int, size: int) -> None:
-        """Of what the cursor has passed over."""
+        """Appends the bytes that the cursor has skipped."""
         self.content.put_bytes(cursor, start, size)
         self.close()
 
     def close(self) -> None:
-        """What has been put into `content` since the last value is one."""
+        """Ends a value: the bytes appended to `content` since the last one."""
         self.offsets.put_int32(self.content.size)
         self.mark(True)
 

@@ -25,7 +25,7 @@ _HIGH_BITS = 0x8080_8080_8080_8080
 
 
 class Malformed(ValueError):
-    """A value is not what its schema says; the text says why."""
+    """A value does not match its schema; the text says why."""
 
 
 class Cursor:
@@ -66,7 +66,7 @@ class Cursor:
                 raise Malformed("a number has more than 10 bytes")
 
     def zigzag(self) -> int:
-        """64 bits with a sign, the small ones in few bytes whatever their sign."""
+        """Reads a zigzag varint of up to 64 bits."""
         value = self.varint()
         return (value >> 1) ^ -(value & 1)
 
@@ -115,7 +115,7 @@ class Cursor:
         return struct.unpack_from("<Q", self.data, start)[0]  # type: ignore[no-any-return]
 
     def check_text(self, start: int, size: int) -> None:
-        """Bytes that were skipped have to be UTF-8."""
+        """Checks that the skipped bytes are UTF-8."""
         at = start
         end = start + size
         if cython.compiled:
@@ -131,7 +131,7 @@ class Cursor:
             self.check_other_text(start, size)
 
     def check_other_text(self, start: int, size: int) -> None:
-        """Of more than ASCII."""
+        """The check for text beyond ASCII."""
         try:
             if cython.compiled:
                 PyUnicode_DecodeUTF8(cython.cast(cython.p_char, self.data + start), size, "strict")

@@ -1,4 +1,4 @@
-"""**ColumnDecoder**: values with the ids of their schemas become an array, and a list of those that are bad."""
+"""**ColumnDecoder**: decodes values with schema ids to an array and a list of bad rows."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class ColumnDecoder:
     """Not for several threads at once: its column grows while it decodes."""
 
     def __init__(self, plan: Plan, by_id: Callable[[int], Schema], by_guid: Callable[[str], Schema]) -> None:
-        """The functions raise `UnknownSchema` or `InvalidSchema` where there is no such schema: then the records that
-        name it are bad. Whatever else they raise, `decode` does."""
+        """The functions raise `UnknownSchema` or `InvalidSchema` for a missing schema: then its records are bad.
+        `decode` raises their other errors."""
         self.plan = plan
         self._by_id = by_id
         self._by_guid = by_guid

@@ -24,7 +24,7 @@ from .steps import Step
 
 
 class JsonPlan(Plan):
-    """Fields are found by their names, whatever schema the writer had."""
+    """Fields are found by name, independent of the writer's schema."""
 
     def __init__(self, reader: JsonSchema) -> None:
         shape = json_shape(reader.root)

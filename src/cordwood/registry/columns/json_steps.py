@@ -1,5 +1,5 @@
 # cython: language_level=3, annotation_typing=False
-"""JSON texts into columns: fields by their names, whatever their order. One of the compiled modules."""
+"""JSON texts into columns: fields by name, in any order. One of the compiled modules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KINDS = {34: "a string", 123: "an object", 91: "an array", 116: "a boolean", 10
 
 
 class JsonStep(Step):
-    """One that may be null."""
+    """A nullable value."""
 
     def __init__(self, target: Column) -> None:
         self.target = target
@@ -280,7 +280,8 @@ class JsonObjectStep(JsonStep):
         self.column.close()
 
     def field(self, cursor: Cursor, following: int) -> int:
-        """The place of the field whose name comes, which is often the one after the last; -1 if there is none."""
+        """Returns the index of the field with the next name, often the successor of the last one; -1 for an unknown
+        name."""
         expect(cursor, _QUOTE, "a field's name")
         start = cursor.position
         has_escapes = string_end(cursor)
@@ -412,7 +413,7 @@ def string_end(cursor: Cursor) -> bool:
 
 
 def escape_size(cursor: Cursor, at: int) -> int:
-    """Of an escape with its backslash, which is there."""
+    """Decodes an escape, whose backslash has been read."""
     size = 2
     if at + 1 < cursor.end and cursor.data[at + 1] == 117:
         size = 6

@@ -46,9 +46,9 @@ class Shape:
     def __init__(self, kind: str, fields: dict[str, Shape] | None = None, inner: Shape | None = None) -> None:
         self.kind = kind
         self.fields = fields or {}
-        """Of a struct."""
+        """The fields of a struct."""
         self.inner = inner
-        """Of a map's values, or a list's items."""
+        """The type of a map's values, or a list's items."""
 
     @property
     def type(self) -> pa.DataType:
@@ -122,7 +122,7 @@ def _of_any(node: Combined, within: frozenset[int]) -> Shape:
 
 
 def _of_all(node: Combined, within: frozenset[int]) -> Shape:
-    """What only restricts says nothing of the type."""
+    """Keywords that only restrict values don't affect the type."""
     typed = [each for each in node.schemas if not isinstance(each, Not | Conditional)]
     shapes = [json_shape(each, within) for each in typed if not isinstance(each, Values)]
     known = [shape for shape in shapes if shape.kind != "text"]

@@ -9,7 +9,7 @@ from .plans import Plan
 
 def plan_for(reader: Schema, message: str | None = None) -> Plan:
     """`message` is the full name of a Protobuf message; None: the first. Raises `Untypable`."""
-    # Imported when they are needed: most topics have one type, and each needs libraries of its own.
+    # Imported on first use: most topics have one format, and each format needs its own libraries.
     if reader.type == AVRO:
         from cordwood.registry.schemas.avro.schema import AvroSchema
 

@@ -14,17 +14,17 @@ from .steps import FailStep, Step
 class Plan(ABC):
     type: ColumnType
     column: Column
-    """Where the steps put their values. Any row may be null: a record may have no value, or a bad one."""
+    """The column of the results. Any row may be null: a record may have no value, or a bad one."""
 
     @abstractmethod
     def steps(self, writer: Schema) -> Step:
-        """For payloads with what the format has in front of them, which is a message's index in Protobuf."""
+        """For payloads with the format's prefix: the message index in Protobuf."""
 
     @abstractmethod
     def bare_steps(self, writer: Schema, header: bytes) -> Step:
-        """For payloads whose header has that, after the guid."""
+        """For payloads whose prefix is in the header, after the guid."""
 
 
 def other_type(writer: Schema, wanted: str) -> Step:
-    """For a writer whose schema is of another type than the reader's."""
+    """For a writer whose schema has another format than the reader's."""
     return FailStep(f"its schema is {writer.type}, and the reader's is {wanted}")

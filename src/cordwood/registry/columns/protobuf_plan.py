@@ -151,7 +151,7 @@ def _field(field: FieldDescriptor, column: Column, within: tuple[str, ...]) -> M
 
 
 def _entry(entry: Descriptor, column: StructColumn, within: tuple[str, ...]) -> MessageStep:
-    """Of a map: key and value have their defaults where they are missing."""
+    """The item of a map: a missing key or value has its default."""
     fields = []
     for number, part in zip((1, 2), column.fields, strict=True):
         field = entry.fields_by_number[number]
@@ -179,7 +179,7 @@ def _single(field: FieldDescriptor, column: Column, within: tuple[str, ...]) -> 
         return protobuf_steps(field.message_type, column, within), BYTES
     assert isinstance(column, BytesColumn)
     if field.enum_type is not None:
-        # Of aliases, the first name counts.
+        # The first of several aliases wins.
         names = {value.number: value.name.encode() for value in reversed(field.enum_type.values)}
         return EnumNameStep(column, names), VARINT
     return ContentStep(column, kind == _F.TYPE_STRING), BYTES

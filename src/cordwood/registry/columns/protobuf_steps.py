@@ -1,5 +1,5 @@
 # cython: language_level=3, annotation_typing=False
-"""Protobuf's wire format into columns: by field numbers, whatever their order. One of the compiled modules."""
+"""Protobuf's wire format into columns: by field numbers, in any order. One of the compiled modules."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class ContentStep(Step):
 
 
 class ConvertedStep(Step):
-    """All that the cursor has, as a function turns it to text: for what is rare."""
+    """Reads all remaining bytes and converts them to text with a function: for rare types."""
 
     def __init__(self, column: BytesColumn, convert: Callable[[bytes], bytes]) -> None:
         """`convert` raises `ValueError`."""
@@ -169,7 +169,7 @@ class TimeStep(Step):
 
 
 def skip_value(cursor: Cursor, tag: int) -> None:
-    """What follows a tag."""
+    """The value after a tag."""
     wire = tag & 7
     if tag >> 3 == 0:
         raise Malformed("a field has the number 0")
@@ -237,7 +237,7 @@ class MessageField:
 
 
 class MessageStep(Step):
-    """All that the cursor has. `column` is None for a wrapper, whose only field stands for it."""
+    """Reads all remaining bytes. `column` is None for a wrapper, which is replaced by its only field."""
 
     def __init__(self, column: StructColumn | None, fields: list[MessageField], numbers: list[int]) -> None:
         self.column = column
@@ -277,7 +277,7 @@ class MessageStep(Step):
                     found.step.run(cursor)
                 cursor.end = end
             else:
-                # Of another type than the reader's: as a field that it does not know.
+                # Another wire type than the reader's: treated as an unknown field.
                 skip_value(cursor, tag)
         for field in fields:
             self.at = field.name
@@ -308,7 +308,7 @@ class MessageStep(Step):
             field.step.run(cursor)
 
     def note_value(self, cursor: Cursor, field: MessageField, tag: int) -> None:
-        """Of a field that is not repeated the last value counts; a message's values are merged."""
+        """The last value of a non-repeated field wins; values of a message are merged."""
         if field.wire == BYTES:
             size = _size(cursor)
             start = cursor.skip(size)
@@ -347,7 +347,7 @@ class MessageStep(Step):
 
 
 class IndexedStep(Step):
-    """Which message of its file a value is stands in front of it."""
+    """Reads the message index in front of a value."""
 
     def __init__(self, choose: Callable[[tuple[int, ...]], Step]) -> None:
         self.choose = choose

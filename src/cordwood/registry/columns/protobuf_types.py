@@ -67,7 +67,7 @@ def in_order(message: Descriptor) -> list[FieldDescriptor]:
 
 
 def is_json(message: Descriptor, within: tuple[str, ...]) -> bool:
-    """Of a message that no column has a type for."""
+    """For a message without a column type."""
     return message.full_name in within or message.full_name in _JSON_LIKE
 
 

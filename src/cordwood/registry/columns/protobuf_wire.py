@@ -1,4 +1,4 @@
-"""Numbers of Protobuf's wire format, and of what a number on it stands for."""
+"""Numbers of Protobuf's wire format, and conversions of its integers."""
 
 from __future__ import annotations
 

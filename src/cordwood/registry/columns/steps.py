@@ -1,8 +1,8 @@
 # cython: language_level=3, annotation_typing=False
-"""**Step**: how one value is read from a cursor and put into its column, and what runs over many values. One of the
+"""**Step**: reads one value from a cursor and appends it to its column; and the loop over many values. One of the
 compiled modules.
 
-A reader is a tree of steps, made once for a writer's and a reader's schema. No step looks at a schema.
+A reader is a tree of steps, created once for a pair of writer's and reader's schema. Steps don't use schemas.
 """
 
 from __future__ import annotations
@@ -105,11 +105,9 @@ def run_all(
     named: Any,
     by_name: list[Step],
 ) -> list[tuple[int, str]]:
-    """Adds a value to the column for each of `values`, whose bytes are in `content`; the rows that are bad, with the
-    reason, which are null.
-
-    `named` has for each row the index in `by_name` of the step that its headers name, or -1: then the id is in front.
-    None: no row has such a header.
+    """Appends a value to the column for each of `values`, whose bytes are in `content`. Returns the bad rows, which are
+    null, with their reasons. `named` has for each row the index in `by_name` of the step that its headers name, or -1
+    if the id is in front. None: no row has such a header.
     """
     bad: list[tuple[int, str]] = []
     cursor = Cursor(content)

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 def registry_app(registry: Registry, credentials: Credentials | None = None) -> App:
-    """`credentials`: those of basic authentication; None takes anybody."""
+    """`credentials`: those of basic authentication; None accepts every client."""
     app = Starlette(routes=_routes(registry, credentials), exception_handlers={HTTPException: _http_error})
     app.router.redirect_slashes = False
 
@@ -35,7 +35,7 @@ def registry_app(registry: Registry, credentials: Credentials | None = None) -> 
         # Routes match the path as it was sent, so that a subject may have a slash in it (%2F).
         if scope["type"] == "http":
             path = scope["raw_path"].decode("ascii")
-            # As Confluent's: /subjects/ is /subjects. A redirect would name whatever host the client has sent.
+            # As Confluent's: /subjects/ is /subjects. A redirect would contain the Host header of the request.
             scope = {**scope, "path": path.removesuffix("/") or "/"}
         await app(scope, receive, send)
 

@@ -22,13 +22,13 @@ def is_authenticated(request: Request, credentials: Credentials) -> bool:
     except (binascii.Error, UnicodeDecodeError):
         return False
     expected = credentials.get(user, "")
-    # Compared also for users that are not there, so that time tells nothing.
+    # Unknown users are compared too, so that timing reveals nothing.
     is_equal = hmac.compare_digest(password.encode(), expected.encode())
     return is_equal and bool(colon) and user in credentials
 
 
 def read_credentials(text: str, name: str) -> Credentials:
-    """Of lines `user: password`; those that begin with # are comments. `name` is that of the file. Raises
+    """Parses lines of `user: password`; lines that begin with # are comments. `name` is the file's name. Raises
     `ValueError`."""
     users = {}
     for number, line in enumerate(text.splitlines(), 1):

@@ -38,7 +38,7 @@ _GRACE_S = 1.0
 
 
 def forwarding(registry: Registry, handler: Handler) -> Handler:
-    """Asks the registry that writes; if it cannot be reached, this one takes over."""
+    """Forwards to the registry that writes; if it cannot be reached, this one takes over."""
 
     async def handle(request: Request) -> Response:
         if FORWARDED in request.headers:
@@ -68,7 +68,7 @@ def forwarding(registry: Registry, handler: Handler) -> Handler:
 
 
 async def _handled_here(registry: Registry, handler: Handler, request: Request) -> Response:
-    """A request that was passed on is not passed on again: the one that did so is told to look for the writer."""
+    """A forwarded request is not forwarded again: the sender is told to look for the writer."""
     try:
         if registry.other_writer is not None:
             raise Moved(registry.other_writer)
@@ -91,7 +91,7 @@ async def _forwarded(registry: Registry, writer: str, request: Request, timeout_
     except NetworkError as error:
         registry.shun(writer)
         if request.method == "DELETE":
-            # It may be done, and would be refused if it were done again.
+            # It may have been executed, and a repetition would be rejected.
             raise RegistryError(50003, f"Error while forwarding the request to {writer}: {error}") from None
         _log.info("The registry at %s, which wrote last, does not answer; taking over: %s", writer, error)
         return None
@@ -99,7 +99,7 @@ async def _forwarded(registry: Registry, writer: str, request: Request, timeout_
         await registry.replica.catch_up()
         return None
     if answer.status < 300:
-        # So that whoever writes here reads here what it wrote.
+        # So that a client can read here what it wrote here.
         await registry.replica.catch_up()
     return answer
 

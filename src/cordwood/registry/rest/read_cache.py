@@ -1,7 +1,7 @@
-"""**ReadCache**: answers to GETs as they were encoded, until the state changes. A fast path in front of all routes.
+"""**ReadCache**: encoded responses to GETs, cached until the state changes. A fast path in front of all routes.
 
-Every process of an application asks for the same few schemas by their ids. Only answers with 200 are kept, and the
-client's credentials are part of the key: a request that was not let in finds nothing here.
+Every process of an application requests the same few schemas by id. Only responses with 200 are cached, and the
+client's credentials are part of the key: an unauthorized request finds nothing here.
 """
 
 from __future__ import annotations

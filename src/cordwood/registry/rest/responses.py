@@ -71,7 +71,7 @@ def error_response(error: RegistryError) -> Response:
 
 
 def version_body(version: SchemaVersion, text: str | None = None) -> Json:
-    """Of a subject's version."""
+    """The response for a subject's version."""
     body: Json = {
         "subject": version.subject,
         "version": version.version,

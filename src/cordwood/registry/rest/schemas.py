@@ -1,4 +1,4 @@
-"""/schemas, /contexts and what a registry tells of itself."""
+"""/schemas, /contexts and information about the registry itself."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SchemaRoutes:
         body: Json = schema_body(
             version, formatted_text(self._registry, version, request.query_params.get("format", ""))
         )
-        # As clients of old have it: what identifies the schema is in their question.
+        # For old clients, whose request already identifies the schema.
         body = {"schema": body.pop("schema"), **body}
         if flag(request, "fetchMaxId"):
             context = parse_subject(version.subject).context
@@ -128,7 +128,7 @@ class SchemaRoutes:
         return self._holders(request, of_any=True)[0]
 
     def _holders(self, request: Request, *, of_any: bool = False) -> list[SchemaVersion]:
-        """Versions with an id. Deleted ones are readable by it for ever: records have it."""
+        """Versions with an id. Deleted ones stay readable by id, because records contain it."""
         state, id_ = self._registry.state, id_of(request)
         subject = request.query_params.get("subject") or ""
         parsed = parse_subject(subject)

@@ -123,7 +123,7 @@ class SubjectRoutes:
             decided = register(state, parsed, subject, given, normalize=normalize, force=force)
             return list(decided.records), decided.version
 
-        # What is registered already is answered by any registry.
+        # Any registry can answer for schemas that are already registered.
         records, version = decide(self._registry.state)
         if records:
             version = await self._registry.write(decide, is_idempotent=True)

@@ -1,4 +1,4 @@
-"""Arrow columns to rows in Avro, JSON or Protobuf: what a bulk writer such as Spark's sink needs of schemas.
+"""Arrow columns to rows in Avro, JSON or Protobuf: encoding for bulk writers such as Spark's sink.
 
 deriving.py        a schema for columns that have none; avro_deriving.py, json_deriving.py, protobuf_deriving.py
 row_encoder.py     compiled: trees of cells that write Avro and Protobuf

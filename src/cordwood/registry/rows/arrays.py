@@ -27,7 +27,7 @@ def place_of(array: pa.Array, path: str) -> Place:
 
 
 def integers(array: pa.Array) -> NumberInput:
-    """Of integers of any size, booleans, and dates and times in their own unit."""
+    """Integers of any size, booleans, and dates and times in their own unit."""
     import pyarrow as pa
 
     kind = array.type
@@ -37,7 +37,7 @@ def integers(array: pa.Array) -> NumberInput:
 
 
 def milliseconds(array: pa.Array) -> NumberInput:
-    """Of timestamps: rounded down, also before 1970."""
+    """For timestamps: rounded down, also before 1970."""
     import pyarrow as pa
     import pyarrow.compute as pc  # type: ignore[import-untyped]
 
@@ -47,7 +47,7 @@ def milliseconds(array: pa.Array) -> NumberInput:
 
 
 def microseconds(array: pa.Array) -> NumberInput:
-    """Of timestamps: rounded down, also before 1970."""
+    """For timestamps: rounded down, also before 1970."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -67,7 +67,7 @@ def list_starts(array: pa.Array) -> NumberInput:
 
 
 def contents_of(array: pa.Array) -> Buffer:
-    """Values of a fixed width, from the beginning of what the array may be a slice of."""
+    """Values of a fixed width, including those before the start of a slice."""
     return bytes_of(array.buffers()[1])
 
 

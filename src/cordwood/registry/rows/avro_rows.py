@@ -96,7 +96,7 @@ def _union(array: pa.Array, kind: Union, path: str) -> Cells:
 
 
 def _nothing(array: pa.Array, path: str) -> Cells:
-    """Of a column without a type, all null."""
+    """For a column of type null."""
     return Cells(path, bytes((len(array) + 7) // 8), 0, len(array))
 
 

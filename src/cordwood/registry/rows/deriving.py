@@ -1,11 +1,10 @@
-"""A schema for columns that have none.
+"""Derives a schema for columns without one.
 
 >>> derived_schema(AVRO, pa.struct([("id", pa.int64())]), "Order", None)
 '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": ["null", "long"], "default": null}]}'
 
-Where the subject has a schema, its names, and Protobuf's field numbers, are kept, so that the new schema is a version
-of it. Columns that may be null become
-optional fields, and so do those that the subject's schema does not have.
+If the subject has a schema, its names, and Protobuf's field numbers, are kept, so that the new schema can be its next
+version. Columns that may be null become optional fields, and so do those that the subject's schema does not have.
 """
 
 from __future__ import annotations

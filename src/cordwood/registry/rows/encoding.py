@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RowEncoding:
-    """Rows become what Confluent's serializers write: the schema's id, and the payload. May be pickled."""
+    """Encodes rows as Confluent's serializers do: the schema's id, and the payload. Can be pickled."""
 
     registered: RegisteredSchema
     path: str
-    """Of the rows, in errors."""
+    """The name of the rows in errors."""
     indexes: tuple[int, ...] = (0,)
-    """Of Protobuf: which message of the file."""
+    """For Protobuf: the index of the message in its file."""
 
     def check(self, rows: pa.DataType) -> None:
         """Raises `CannotEncode` if columns of these types do not fit the schema."""

@@ -30,7 +30,7 @@ def _object(kind: pa.StructType, path: str, latest: Any = None) -> dict[str, Any
         "properties": {field.name: _type(field.type, f"{path}.{field.name}") for field in fields},
         "additionalProperties": False,
     }
-    # Records of the latest version do not have what is new.
+    # Records of the latest version lack new fields.
     required = [field.name for field in fields if not field.nullable and (not known or field.name in known)]
     return made | {"required": required} if required else made
 
@@ -59,12 +59,12 @@ def _type(kind: pa.DataType, path: str) -> dict[str, Any]:
     if pa.types.is_date(kind):
         return {"type": "string", "format": "date"}
     if pa.types.is_timestamp(kind):
-        # RFC 3339, which the format stands for, has no times without a zone.
+        # RFC 3339, which this format requires, has no times without a zone.
         return {"type": "string", "format": "date-time"} if kind.tz is not None else {"type": "string"}
     raise CannotEncode(f"{path} is of type {kind}, which JSON has no type for; cast the column")
 
 
 def _item(field: pa.Field, path: str) -> dict[str, Any]:
-    """Of a list or a map, where null cannot be left out."""
+    """For items of a list or a map, where null cannot be omitted."""
     of = _type(field.type, path)
     return {**of, "type": [of["type"], "null"]} if field.nullable and of["type"] != "null" else of

@@ -22,7 +22,7 @@ Convert = Callable[[Any], Any]
 def json_rows(
     array: pa.Array, document: Any, path: str, check: Callable[[Any], None] | None = None
 ) -> Iterator[bytes | None]:
-    """Rows that are null as a whole stay null. Raises `CannotEncode`, or what `check` raises for a row."""
+    """Rows that are null as a whole stay null. Raises `CannotEncode`, or the error of `check` for a row."""
     convert = json_converter(array.type, document, path)
     for row in array.to_pylist(maps_as_pydicts="strict"):
         if row is None:
@@ -35,7 +35,7 @@ def json_rows(
 
 
 def json_converter(kind: pa.DataType, document: Any, path: str) -> Convert:
-    """`document` tells which fields have to be there; what the values have to be is for a validator to say."""
+    """`document` has the required fields; a validator checks the values."""
     import pyarrow as pa
 
     if pa.types.is_struct(kind):

@@ -60,8 +60,8 @@ _WRAPPERS = {
 
 
 def protobuf_cells(array: pa.Array, message: Descriptor, path: str) -> Cells:
-    """Of whole messages. Raises `CannotEncode` where the columns do not fit; an empty array shows whether others of its
-    type would."""
+    """Encodes whole messages. Raises `CannotEncode` if the columns do not fit; an empty array shows whether others of
+    its type would."""
     return _message(array, message, path, has_size=False)
 
 
@@ -109,7 +109,7 @@ def _entries(array: pa.Array, entry: Descriptor, path: str) -> Cells:
 
 
 def _value(array: pa.Array, field: FieldDescriptor, path: str) -> Cells:
-    """Of one value, without its tag."""
+    """The cell of one value, without its tag."""
     import pyarrow as pa
 
     of, kind = array.type, field.type

@@ -96,7 +96,7 @@ class Output:
         self.copy(cython.cast(cython.p_uchar, contents) if cython.compiled else contents, 0, len(contents))
 
     def insert_size(self, start: int) -> None:
-        """Writes, in front of what follows `start`, its size as a varint."""
+        """Inserts at `start` the size of the bytes after it, as a varint."""
         size = self.size() - start
         if cython.compiled:
             width = 1
@@ -116,7 +116,7 @@ class Output:
             self.buffer += contents
 
     def finished(self) -> bytearray:
-        """Returns what was written; the output must not be used afterwards."""
+        """Returns the written bytes; the output must not be used afterwards."""
         if cython.compiled:
             PyByteArray_Resize(self.buffer, self.position)
         return self.buffer
@@ -193,7 +193,7 @@ class Raw(Cells):
 
 
 class Bytes(Cells):
-    """Bytes or text behind their length: a zigzag number in Avro, a plain one in Protobuf."""
+    """Bytes or text with a length prefix: a zigzag number in Avro, a plain one in Protobuf."""
 
     def __init__(self, path: str, length: int, values: BinaryInput, is_zigzag: bool) -> None:
         Cells.__init__(self, path, None, 0, length)
@@ -230,7 +230,7 @@ class Symbols(Cells):
         name = bytes(self.values.contents[start : start + size])
         number = self.numbers.get(name)
         if number is None:
-            raise CannotEncode(f"{self.path} is {name.decode('utf-8', 'replace')!r}, which is no symbol of its enum")
+            raise CannotEncode(f"{self.path} is {name.decode('utf-8', 'replace')!r}, which is not a symbol of its enum")
         if self.is_zigzag:
             out.zigzag(number)
         else:
@@ -238,7 +238,7 @@ class Symbols(Cells):
 
 
 class Decimals(Cells):
-    """Avro's decimals: big-endian; the shortest bytes behind their length, or `size` bytes of a fixed."""
+    """Avro's decimals: big-endian; the shortest bytes with a length prefix, or a fixed of `size` bytes."""
 
     def __init__(self, path: str, validity: Any, first: int, length: int, contents: Any, size: int) -> None:
         """`size` is 0 for bytes."""
@@ -317,7 +317,7 @@ class Nullable(Cells):
 
 
 class Branches(Cells):
-    """Avro's union of several types, as a struct with a member for each of which at most one is not null."""
+    """Avro's union of several types, as a struct with a member for each type, at most one of them not null."""
 
     def __init__(
         self, path: str, validity: Any, first: int, length: int, members: list[Cells], numbers: list[int], null: int
@@ -393,7 +393,7 @@ class Moments(Cells):
 
 
 class Fields:
-    """A field of a Protobuf message: its tag, and what follows. Null is left out, or refused where it is required."""
+    """A field of a Protobuf message: its tag and value. Null is omitted, or rejected if the field is required."""
 
     def __init__(self, tag: bytes, cells: Cells, is_required: bool) -> None:
         self.tag = tag
@@ -441,7 +441,7 @@ class RepeatedFields(Fields):
 
 
 class Messages(Cells):
-    """Protobuf's messages; those within others stand behind their size."""
+    """Protobuf messages; nested ones have a size prefix."""
 
     def __init__(self, path: str, validity: Any, first: int, length: int, fields: list[Fields], has_size: bool) -> None:
         Cells.__init__(self, path, validity, first, length)
@@ -469,7 +469,7 @@ class EncodedRows:
 
 
 def encode_rows(cells: Cells, count: int, prefix: bytes) -> EncodedRows:
-    """Each row behind the same prefix; a row that is null as a whole stays null. Raises `CannotEncode`."""
+    """Writes each row after the same prefix; a row that is null as a whole stays null. Raises `CannotEncode`."""
     if count > 0:
         cells.check_index(count - 1)
     rows = EncodedRows(count)

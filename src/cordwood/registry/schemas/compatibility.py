@@ -1,4 +1,4 @@
-"""Compatibility levels: which schema has to read what which other one wrote."""
+"""Compatibility levels: which schemas must be able to read data of which others."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Level(Enum):
 
     @property
     def is_backward(self) -> bool:
-        """The new schema reads what older ones wrote."""
+        """The new schema can read data of older ones."""
         return self.value.startswith(("BACKWARD", "FULL"))
 
     @property
     def is_forward(self) -> bool:
-        """Older schemas read what the new one writes."""
+        """Older schemas can read data of the new one."""
         return self.value.startswith(("FORWARD", "FULL"))
 
 
@@ -38,8 +38,8 @@ class Policy(Enum):
 
 
 def violations(level: Level, new: Schema, previous: Sequence[Schema], policy: Policy = Policy.STRICT) -> list[str]:
-    """Why a schema may not follow others, of which the last is the latest; empty if it may. Stops at the first schema
-    that it is incompatible with, as Confluent's registry does."""
+    """The reasons why a schema may not follow others, the latest last; empty if it may. Stops at the first incompatible
+    schema, as Confluent's registry does."""
     checked = list(reversed(previous)) if level.is_transitive else list(previous[-1:])
     for old in checked:
         found = _pair(level, new, old, policy)

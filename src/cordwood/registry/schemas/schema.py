@@ -17,7 +17,7 @@ MAX_NESTING = 100
 
 
 class InvalidSchema(Exception):
-    """The text is no schema of its type; the message says why, and where."""
+    """The text is not a valid schema of its type; the message says why, and where."""
 
 
 class Reference(NamedTuple):
@@ -30,7 +30,7 @@ class Reference(NamedTuple):
 
 
 class Incompatibility(NamedTuple):
-    """One reason why a reader's schema cannot read what a writer's schema wrote."""
+    """One reason why a reader's schema cannot read a writer's data."""
 
     kind: str
     """Confluent's name for it, as READER_FIELD_MISSING_DEFAULT_VALUE."""
@@ -67,9 +67,8 @@ class Schema(ABC):
 
     @abstractmethod
     def incompatibilities(self, writer: Schema) -> list[Incompatibility]:
-        """Why this schema cannot read what `writer`, of the same type, wrote; empty if it can."""
+        """The reasons why this schema cannot read data of `writer`, which has the same type; empty if it can."""
 
 
 Resolved = Mapping[str, str]
-"""The texts of all schemas that are referred to, also indirectly, by the names of the references; each comes after
-those that it refers to itself."""
+"""The texts of all referenced schemas, also indirect ones, by reference name; each comes after its own references."""

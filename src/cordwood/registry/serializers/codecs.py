@@ -80,12 +80,12 @@ def message_class(schema: ProtobufSchema, indexes: tuple[int, ...]) -> type[Mess
 
 
 def message_descriptor(schema: ProtobufSchema, indexes: tuple[int, ...]) -> Descriptor:
-    """Of a message of the file. Raises `BadFrame`."""
+    """The index of a message in its file. Raises `BadFrame`."""
     messages = schema.file.messages
     names = [schema.file.package] if schema.file.package else []
     try:
         for index in indexes:
-            # Maps are messages, too, in the order of a descriptor; nobody is sent one by itself.
+            # Maps are messages, too, in a descriptor; they never occur on their own.
             message = messages[index]
             names.append(message.name)
             messages = message.messages

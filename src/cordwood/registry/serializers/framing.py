@@ -28,14 +28,14 @@ def header(schema: RegisteredSchema, indexes: bytes = b"") -> bytes:
 
 
 def split_prefix(data: bytes) -> tuple[int, bytes]:
-    """The id, and what follows. Raises `BadFrame`."""
+    """Returns the id and the rest. Raises `BadFrame`."""
     if len(data) < _PREFIX.size or data[0] != _MAGIC_ID:
         raise BadFrame(f"the record does not begin with a schema id: {data[:8]!r}")
     return _PREFIX.unpack_from(data)[1], data[_PREFIX.size :]
 
 
 def split_header(value: bytes) -> tuple[str, bytes]:
-    """The guid, and what follows. Raises `BadFrame`."""
+    """Returns the guid and the rest. Raises `BadFrame`."""
     if len(value) < 17 or value[0] != _MAGIC_GUID:
         raise BadFrame(f"the header does not have a schema guid: {value[:20]!r}")
     return str(uuid.UUID(bytes=value[1:17])), value[17:]
@@ -67,7 +67,7 @@ def _varint(number: int) -> bytes:
 
 
 def decode_indexes(data: bytes) -> tuple[list[int], bytes]:
-    """The indexes, and what follows. Raises `BadFrame`."""
+    """Returns the indexes and the rest. Raises `BadFrame`."""
     count, at = _read_varint(data, 0)
     if count == 0:
         return [0], data[at:]

@@ -46,10 +46,10 @@ _LATEST_MAX_AGE_S = 60.0
 
 
 class Serializer:
-    """Registers the schema at the first value, unless `auto_register=False`: then it has to be there.
+    """Registers the schema at the first value, unless `auto_register=False`: then it must be registered already.
 
     `subject` is a name, or a strategy that follows each record: `topic_strategy` (the default), `record_strategy`,
-    `topic_record_strategy`. `use_latest` takes the subject's latest version instead of a text, and looks again after
+    `topic_record_strategy`. `use_latest` takes the subject's latest version instead of a text, and refreshes it after
     `latest_max_age_s`. `use_headers` names the schema by its guid in a header instead of by its id in front.
     """
 
@@ -84,7 +84,7 @@ class Serializer:
         self._record_name: str | None = None
 
     def __call__(self, value: Any) -> bytes:
-        """With the id in front. The subject has to be a name: a strategy needs the topic."""
+        """Serializes with the id in front. The subject must be a name: a strategy needs the topic."""
         if not isinstance(self._subject, str):
             raise ValueError("a subject strategy needs the topic of each record: use serialize(), or give a subject")
         schema = self._registered(self._subject)
@@ -115,7 +115,7 @@ class Serializer:
         return self._subject(topic, lambda: self._record_name_of(value), is_key)
 
     def _record_name_of(self, value: Any) -> str:
-        """Of a Protobuf message its own type's; else that of the schema."""
+        """The type of a Protobuf message; otherwise that of the schema."""
         if isinstance(value, Message):
             return value.DESCRIPTOR.full_name
         if self._record_name is None:
@@ -151,7 +151,7 @@ class Deserializer:
         self._subject = subject
 
     def __call__(self, data: bytes) -> Any:
-        """Of a payload with the id in front. Raises `BadFrame`, or what the format's library raises."""
+        """Deserializes a payload with the id in front. Raises `BadFrame`, or the errors of the format's library."""
         id_, rest = split_prefix(data)
         schema = self._loaded(
             f"schema {id_} cannot be loaded",
@@ -162,11 +162,11 @@ class Deserializer:
         return self._decoded(schema, indexes, payload)
 
     def deserialize(self, data: bytes, headers: Iterable[tuple[str, bytes | None]], *, is_key: bool = False) -> Any:
-        """Of a record with these headers. The consumers of this project call it."""
+        """Deserializes a record with these headers. Called by this project's consumers."""
         return self.from_record(data, headers, is_key=is_key)
 
     def from_record(self, data: bytes | None, headers: Headers, *, is_key: bool = False) -> Any:
-        """Of a payload whose schema a header names; without one, the id is in front."""
+        """Deserializes a payload whose schema is named by a header; without one, the id is in front."""
         if data is None:
             return None
         named = header_of(headers, is_key=is_key)

@@ -1,7 +1,7 @@
-"""Subject name strategies, and the names that they make.
+"""Subject name strategies.
 
-A strategy is called for each record with its topic, a function that tells the full name of the record's type, and
-whether the schema is that of the key.
+A strategy is called for each record with its topic, a function that returns the full name of the record's type, and
+whether it is the key's schema.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from cordwood.registry.schemas.schema import AVRO, Reference
 Json = dict[str, Any]
 
 MAX_ID_HEADER = "cordwood-max-id"
-"""Of a CONTEXT record: the highest id that was ever given in the context. Without it the id of a schema that was
-deleted for good could be given again, once compaction has removed its last trace."""
+"""In a CONTEXT record: the highest id ever assigned in the context. Without it the id of a permanently deleted schema
+could be reused, once compaction has removed its records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def schema_key(subject: str, version: int) -> Json:
 
 
 def subject_key(keytype: str, subject: str | None) -> Json:
-    """Of CONFIG, MODE, DELETE_SUBJECT, CLEAR_SUBJECT; without a subject, for all."""
+    """The key of CONFIG, MODE, DELETE_SUBJECT, CLEAR_SUBJECT; without a subject, for all."""
     key: Json = {"keytype": keytype}
     if subject is not None:
         key["subject"] = subject

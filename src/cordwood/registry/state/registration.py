@@ -212,8 +212,7 @@ def _same(
     for version in candidates:
         if version.guid == guid:
             return version
-    # A request without metadata or rules matches any; and what an older registry has stored may be laid out in other
-    # ways.
+    # A request without metadata or rules matches any; and an older registry may have stored them with another layout.
     for version in candidates:
         if version.schema_type != schema.type or not _is_meant(submitted, version):
             continue

@@ -20,7 +20,7 @@ _NAMES = (
 
 
 def update_config(state: State, subject: Subject | None, request: Json) -> tuple[list[Record], Json]:
-    """Records, and what is set now. Raises `RegistryError`. A name with null is taken back; others stay."""
+    """Returns the records and the new settings. Raises `RegistryError`. A null value resets a setting; others stay."""
     key = key_of(subject)
     changes = {name: request[name] for name in _NAMES if name in request}
     if "compatibility" in request:
@@ -110,7 +110,7 @@ def _are_texts(values: Any) -> bool:
 
 
 def delete_config(state: State, subject: Subject | None) -> tuple[list[Record], Json]:
-    """Records, and what was set. Raises `RegistryError`."""
+    """Returns the records and the previous settings. Raises `RegistryError`."""
     key = key_of(subject)
     known = state.configs.get(key)
     if known is None:

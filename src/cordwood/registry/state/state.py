@@ -1,4 +1,4 @@
-"""**State**: everything that the records of `_schemas` say, with what is looked up in it."""
+"""**State**: the contents of `_schemas`, indexed for look-ups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 class Context:
-    """The schemas of one context. Ids begin anew in each."""
+    """The schemas of one context. Each has its own ids."""
 
     def __init__(self) -> None:
         self.versions_by_id: dict[int, dict[tuple[str, int], None]] = {}
@@ -54,8 +54,8 @@ class State:
     # ---- replay
 
     def replay_bytes(self, key: bytes | None, value: bytes | None, headers: Mapping[str, str]) -> None:
-        """A record as it is stored. What cannot be read is skipped, with a warning: nothing else could be done about
-        it, and the rest of the registry is fine."""
+        """Applies a stored record. An unreadable one is skipped with a warning, since the rest of the registry is
+        fine."""
         try:
             parsed_key = json.loads(key or b"")
             parsed_value = None if not value else json.loads(value)

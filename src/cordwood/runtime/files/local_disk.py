@@ -144,7 +144,7 @@ class LocalDisk:
                 os.close(fd)
 
     def sync_job(self, files: Sequence[File], directories: Sequence[str] = ()) -> Callable[[], None]:
-        # Duplicate the descriptors here, on the owner's thread: the pool may close its own meanwhile, and paths change.
+        # Duplicate the descriptors here, on the owner's thread: the pool may close its own, and paths may change.
         opened: list[tuple[str, int]] = []
         try:
             for file in files:

@@ -10,8 +10,7 @@ CHUNK_BYTES = 1 << 20
 
 
 def list_directory(path: str) -> list[tuple[str, bool]]:
-    """(name, is it a directory) for each entry of a directory, sorted by name; skips entries that disappear
-    meanwhile."""
+    """(name, is it a directory) for each entry of a directory, sorted by name; skips entries that disappear."""
     with os.scandir(path) as found:
         return sorted((entry.name, entry.is_dir()) for entry in found if entry.is_dir() or entry.is_file())
 

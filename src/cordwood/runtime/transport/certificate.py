@@ -1,5 +1,5 @@
-"""The names in an X.509 certificate, which its replacement has to keep. Python's ssl module tells the names of peers
-only, after a handshake."""
+"""Reads the names in an X.509 certificate, which its replacement must keep. Python's ssl module returns only the names
+of peers, after a handshake."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ class SocketConnection:
         except (BlockingIOError, InterruptedError):
             pass
         except (OSError, DiskError) as error:
-            # The peer is gone, or a file is: its size was already sent, so the response cannot be completed.
+            # The peer or a file has disappeared: its size was already sent, so the response cannot be completed.
             self._fail_soon(error)
             return
         if self._unsent and not self._writing:

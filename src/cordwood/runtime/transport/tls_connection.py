@@ -219,7 +219,7 @@ class TlsConnection:
             try:
                 piece = self._next_piece()
             except (OSError, DiskError) as error:
-                # The owner learns of it from the loop, not within its own call of `send`.
+                # The owner is notified by the loop, not within its own call of `send`.
                 self._closing = True
                 self._loop.call_soon(self._fail, f"response to {self.peer} cannot be finished: {error}")
                 return

@@ -48,7 +48,7 @@ async def read_committed(
             return
         if position == before and loop.time() >= deadline_s:
             raise TimedOut(
-                f"{partition}: what was written from offset {position} on is still undecided after {timeout_s:g} s"
+                f"{partition}: records from offset {position} on are still in an open transaction after {timeout_s:g} s"
             )
 
 

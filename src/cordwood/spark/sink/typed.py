@@ -107,7 +107,7 @@ def _registered(options: TypedOptions, rows: pa.DataType, registry: RegistryClie
     latest = _latest(options, registry)
     if options.schema == _LATEST:
         if latest is None:
-            raise CannotWrite(f"the registry has no subject {options.subject}, of which the latest schema is wanted")
+            raise CannotWrite(f"the registry has no subject {options.subject}, whose latest schema was requested")
         return latest
     if latest is not None:
         try:

@@ -117,7 +117,7 @@ def _asked(what: str, ask: Callable[[], RegisteredSchema]) -> RegisteredSchema:
     except InvalidSchema as error:
         raise CannotRead(f"{what} cannot be read: {error}") from None
     except (Unreachable, ValueError) as error:
-        raise CannotRead(f"{what}: the registry cannot be asked: {error}") from None
+        raise CannotRead(f"{what}: the registry cannot be reached: {error}") from None
 
 
 # ---- in checkpoints
@@ -198,7 +198,7 @@ def _known_to_registry(ask: Callable[[], Schema]) -> Schema:
             raise UnknownSchema(f"its schema is not in the registry: {refused}") from None
         raise CannotRead(f"the registry says: {refused}") from None
     except Unreachable as error:
-        raise CannotRead(f"the registry cannot be asked: {error}") from None
+        raise CannotRead(f"the registry cannot be reached: {error}") from None
 
 
 def plan_of(connection: RegistryConnection, pin: PinnedSchema) -> Plan:

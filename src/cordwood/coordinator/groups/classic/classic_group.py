@@ -67,7 +67,7 @@ class ClassicGroup:
         # Members that have not sent SyncGroup in this generation.
         self.pending_syncs: dict[str, None] = {}
         self.waiting_to_join = 0
-        # The initial rebalance of an empty group waits for more members, and longer if the group has grown meanwhile.
+        # The initial rebalance of an empty group waits for more members, and longer if the group is still growing.
         self.is_initial_rebalance = False
         self.has_grown = False
         # Number of members that support each protocol.
@@ -243,7 +243,7 @@ class ClassicGroup:
 
     def check_offset_delete(self) -> None:
         if not self.is_empty and self.protocol_type != CONSUMER_PROTOCOL_TYPE:
-            raise Refusal(ErrorCode.NON_EMPTY_GROUP, f"{self} has members, and what they read is not known")
+            raise Refusal(ErrorCode.NON_EMPTY_GROUP, f"{self} has members whose topics are unknown")
 
     def check_delete(self) -> None:
         if not self.is_empty:

@@ -31,7 +31,7 @@ class Effects:
         self.answers.append(Answer(promise, response))
 
     def refuse(self, member: ClassicMember, error: ErrorCode, member_id: str = "") -> None:
-        """Cancels whatever the member waits for."""
+        """Cancels the member's pending request."""
         if member.awaiting_join is not None:
             self.answer(member.awaiting_join, refused_join(error, member.join_version, member_id))
             member.awaiting_join = None
@@ -44,7 +44,6 @@ class Effects:
         return Decision(response, self.records, self.answers, refused=refused)
 
     def _answer_all_the_same(self, _refusal: Refusal) -> None:
-        """The log then lacks a change, which is safe: the next coordinator loads members that are gone, and they
-        expire."""
+        """The log then lacks a change, which is safe: the next coordinator loads dead members, and they expire."""
         for answer in self.answers:
             answer.promise.resolve(answer.response)

@@ -77,7 +77,7 @@ def join(
 
 
 def _found(state: GroupState, joining: Joining, replaced: Sequence[CoordinatorRecord]) -> Decision[JoinGroupResponse]:
-    """Creates the group if needed; it stays even if nobody joins in the end."""
+    """Creates the group if needed; it stays even if no member joins in the end."""
     group_id = joining.request.group_id
     group = ClassicGroup(group_id, state.clock.now_ms())
     before = state.groups.get(group_id)

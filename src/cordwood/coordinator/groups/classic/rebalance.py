@@ -1,6 +1,6 @@
 """A rebalance of a classic group: from the first member that must rejoin to a generation that all members know.
 
-    prepare_rebalance → members join, or the time is over → complete_join → members sync, or the time is over
+    prepare_rebalance → members join, or the timeout expires → complete_join → members sync, or the time is over
 
 The leader's assignment is handled by `sync`.
 """
@@ -183,7 +183,7 @@ def has_synced(state: GroupState, group: ClassicGroup, member_id: str) -> None:
 
 
 def _sync_time_over(group: ClassicGroup, generation: int, state: GroupState) -> Decision[None]:
-    """Removes members that have joined but not synced: they are gone or stuck (KAFKA-13435)."""
+    """Removes members that have joined but not synced: they are dead or stuck (KAFKA-13435)."""
     effects = Effects()
     if group.generation == generation and group.pending_syncs and group.can_rebalance:
         late = list(group.pending_syncs)

@@ -39,10 +39,10 @@ def _session_over(group: ClassicGroup, member: ClassicMember, state: GroupState)
     effects = Effects()
     # A timer whose record was refused fires again, when the member is already removed.
     if group.members.get(member.member_id) is member and member.may_expire:
-        _log.info("%s of %s was not heard of in time and is out", member, group)
+        _log.info("%s of %s timed out and is removed", member, group)
         remove_member(state, group, member, effects)
         if group.state is not ClassicState.PREPARING_REBALANCE:
-            rebalance_or_complete_join(state, group, effects, f"{member} was not heard of in time")
+            rebalance_or_complete_join(state, group, effects, f"{member} timed out")
         elif group.have_all_joined:
             complete_join(state, group, effects)
     return effects.decision(None)

@@ -24,8 +24,8 @@ class Event(Enum):
     """Events that move a group between states, labelled for the diagram."""
 
     REBALANCE = "a member joins, leaves, changes or fails"
-    ALL_JOINED = "all have joined, or the rebalance timeout is over"
-    ALL_GONE = "nobody is left"
+    ALL_JOINED = "all members have joined, or the rebalance timed out"
+    ALL_GONE = "the last member left"
     ASSIGNED = "the leader's SyncGroup is written"
     REMOVED = "deleted, expired, or turned into a consumer group"
 

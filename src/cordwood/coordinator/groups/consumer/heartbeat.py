@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat: the whole exchange between a member and its coordinator.
 
 A member joins with epoch 0 and leaves with -1, or with -2 temporarily if it is static. In between it reports changes of
-its subscription and owned partitions, and learns about changes of its assignment.
+its subscription and owned partitions, and receives changes of its assignment.
 """
 
 from __future__ import annotations

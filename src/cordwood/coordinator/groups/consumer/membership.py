@@ -43,7 +43,7 @@ def static_member_in_place_of(
 
 
 def check_released(existing: Member, member_id: str) -> None:
-    """Of two consumers with one instance id the first stays, unless it has left temporarily (epoch -2)."""
+    """The first of two consumers with one instance id stays, unless it has left temporarily (epoch -2)."""
     if existing.epoch != LEAVING_STATIC_EPOCH:
         raise Refusal(
             ErrorCode.UNRELEASED_INSTANCE_ID,

@@ -235,7 +235,7 @@ def downgrade(state: GroupState, group: ConsumerGroup, leaving: Sequence[Member]
     """Returns the records that turn it into a classic group without these members; it rebalances at once.
 
     A classic group in a rebalance is ahead of its log. The leaving members stay in the record so that a coordinator
-    that loads it meanwhile rebalances too: they send no heartbeats, and their partitions are not forgotten.
+    that loads it in this state rebalances too: they send no heartbeats, and their partitions are not forgotten.
     """
     gone = {member.member_id for member in leaving}
     members = [member for member_id, member in group.members.items() if member_id not in gone]

@@ -14,7 +14,7 @@ from cordwood.registry.schemas.schema import Incompatibility
 
 from .types import Array, Enum, Field, Fixed, Map, Named, Record, Type, Union
 
-# What each primitive of a reader also reads.
+# The writer's types that each primitive of a reader also accepts.
 _PROMOTED = {
     "long": {"int"},
     "float": {"int", "long"},
@@ -30,7 +30,7 @@ def incompatibilities(reader: Type, writer: Type) -> list[Incompatibility]:
 
 class _Check:
     def __init__(self) -> None:
-        # Pairs that are compared already, or just now: types may be recursive, and a cycle is compatible.
+        # Pairs that have been or are being compared: types may be recursive, and a cycle is compatible.
         self._assumed: set[tuple[int, int]] = set()
         # Pairs that failed even so.
         self._failed: set[tuple[int, int]] = set()
@@ -72,7 +72,7 @@ class _Check:
         assumed = set(self._assumed)
         if next(self.types(reader, writer, path), None) is None:
             return True
-        # What was assumed while this branch was tried does not hold for others.
+        # Assumptions made while trying this branch do not hold for others.
         self._assumed = assumed
         self._failed.add(pair)
         return False

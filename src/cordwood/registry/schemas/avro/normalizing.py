@@ -1,4 +1,4 @@
-"""A copy of Avro's types in which properties and aliases have one order and empty docs are gone."""
+"""Copies Avro types with a canonical order of properties and aliases, and without empty docs."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Parser:
         self.named: dict[str, Named] = {}
         self._validate = validate
         self._depth = 0
-        # A default may be of a record whose fields are not known yet.
+        # A default may belong to a record whose fields are not known yet.
         self._defaults: list[tuple[str, Field]] = []
 
     def parse(self, text: str) -> Type:
@@ -100,7 +100,7 @@ class Parser:
                 return Map(self._type(node["values"], namespace), properties=_others(node, {"type", "values"}))
         if isinstance(kind, str) and kind in PRIMITIVES:
             return Primitive(kind, properties=_others(node, {"type"}))
-        # {"type": {"type": "string"}}, or a name: what stands around it is lost, as in Avro's Java library.
+        # {"type": {"type": "string"}}, or a name: surrounding properties are dropped, as in Avro's Java library.
         return self._type(kind, namespace)
 
     # ---- named types
@@ -240,7 +240,7 @@ def _texts(node: Properties, name: str) -> list[str]:
 
 
 def _is_default(type_: Type, value: Any) -> bool:
-    """Returns whether JSON is a valid default of a type. That of a union may be of any branch (Avro 1.12)."""
+    """Returns whether JSON is a valid default of a type. A union's default may match any branch (Avro 1.12)."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     match type_:
         case Union(branches=branches):

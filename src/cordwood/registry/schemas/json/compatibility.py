@@ -1,4 +1,5 @@
-"""Compares two JSON Schemas: what a writer's schema (the original) allows, a reader's (the update) has to take.
+"""Compares two JSON Schemas: everything allowed by a writer's schema (the original) must be accepted by a reader's (the
+update).
 
 Differences are found by structure, as Confluent documents them, so a verdict may be stricter than the set of values
 would demand: equivalent schemas that are spelled with other keywords differ.
@@ -23,8 +24,8 @@ Pair = tuple[int, int]
 def differences(original: Node, update: Node, compatible: frozenset[str] = STRICT) -> list[Difference]:
     """All of them, also those that are compatible."""
     budget = Budget()
-    # A pair that is met again within itself is taken for compatible. If it turns out not to be, verdicts that relied on
-    # it are wrong: so all is done again with what is known, until nothing new is found.
+    # A recursive pair is assumed to be compatible. If it turns out not to be, verdicts that relied on it are wrong: so
+    # everything is repeated with the known results until nothing changes.
     incompatible: frozenset[Pair] = frozenset()
     while True:
         comparison = _Comparison(compatible, incompatible, budget)
@@ -232,7 +233,7 @@ class _Comparison:
                 found.append(Difference(f"DEPENDENCY_SCHEMA_{change}", f"/dependencies/{name}"))
         return found
 
-    # ---- what is neither named nor numbered, of objects and arrays
+    # ---- additional properties and items
 
     def _rest(self, original: Object | Array, update: Object | Array, path: str, what: str) -> list[Difference]:
         if original.allows_additional != update.allows_additional:
@@ -285,7 +286,7 @@ class _Comparison:
         return [Difference("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL", "")]
 
 
-# ---- content models: open, closed, or open to what a schema takes
+# ---- content models: open, closed, or restricted by a schema
 
 
 def _is_open(node: Object | Array) -> bool:
@@ -297,7 +298,7 @@ def _is_open(node: Object | Array) -> bool:
 
 
 def _of_rest(node: Object | Array) -> Node | None:
-    """The schema of what is neither named nor numbered; None if it is anything, or nothing."""
+    """The schema of additional properties or items; None if all or none are allowed."""
     if node.additional is not None or not node.allows_additional:
         return node.additional
     return None if isinstance(node.unevaluated, Anything | Nothing) else node.unevaluated
@@ -311,7 +312,8 @@ def _of_unnamed(node: Object, name: str) -> Node | None:
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """By RE2, in linear time. What it cannot express (a look-around) matches nothing, which at worst is too strict."""
+    """Matches with RE2, in linear time. A pattern that RE2 cannot express (with look-around) matches nothing, which at
+    worst is too strict."""
     try:
         return re2.search(pattern, name) is not None
     except re2.error:
@@ -409,7 +411,7 @@ def _below(found: list[Difference], path: str) -> list[Difference]:
 
 
 def _maximum_matching(edges: dict[int, dict[int, list[Difference]]]) -> dict[int, int]:
-    """Of rows with columns, by augmenting paths."""
+    """A maximum matching of rows with columns, by augmenting paths."""
     row_of: dict[int, int] = {}
 
     def place(row: int, tried: set[int]) -> bool:

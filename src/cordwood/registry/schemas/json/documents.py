@@ -1,4 +1,4 @@
-"""The documents that a schema consists of, itself and those that it refers to, and what a `$ref` in them means."""
+"""The documents of a schema, itself and its references, and the resolution of `$ref` in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Spot = tuple[Any, str]
 """A schema within a document, and the base URI that holds there."""
 
 _ANCHORS = ("$anchor", "$dynamicAnchor")
-# Their values are data, whatever they look like.
+# Their values are data, even if they look like schemas.
 _DATA = frozenset(["enum", "const", "default", "examples", "example"])
 
 
@@ -23,7 +23,7 @@ class Documents:
         self.root_base = self._add(root, "")
         for name, document in others.items():
             base = self._add(document, name)
-            # Also by the name of the reference, whatever `$id` it has itself.
+            # Also by the name of the reference, regardless of its own `$id`.
             self._by_uri.setdefault(name, (document, base))
 
     def _add(self, document: Any, name: str) -> str:
@@ -63,7 +63,7 @@ class Documents:
         try:
             uri = urljoin(base, reference) if reference != "#" else urldefrag(base).url
         except ValueError as error:
-            raise InvalidSchema(f"$ref {reference!r} is no URI: {error}") from None
+            raise InvalidSchema(f"$ref {reference!r} is not a URI: {error}") from None
         document_uri, fragment = urldefrag(uri)
         for candidate in (uri, reference):
             if candidate in self._by_uri:

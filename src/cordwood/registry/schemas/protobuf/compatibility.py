@@ -1,8 +1,8 @@
-"""Compares two Protobuf files, by the rules that Confluent documents: what a writer's file (the original) wrote, a
-reader with the other (the update) has to read without losing or misreading it.
+"""Compares two Protobuf files, by the rules that Confluent documents: data written with the original file must be
+readable with the update, without losses or misinterpretation.
 
-Fields are compared by their numbers, whatever oneof they are in. A oneof may be dissolved, but fields that were
-independent may not become members of one.
+Fields are compared by number, regardless of their oneof. A oneof may be dissolved, but fields that were independent may
+not become members of one.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class _Comparison:
         self._original = original
         self._update = update
         self._budget = Budget()
-        # Pairs of messages that are compared already, or just now: messages may be recursive.
+        # Pairs of messages that have been or are being compared: messages may be recursive.
         self._seen: dict[tuple[int, int], bool] = {}
 
     def files(self, original: File, update: File) -> Iterator[Difference]:
@@ -234,7 +234,7 @@ def _oneofs(
 
 
 def _is_deleted(oneof: OneOf, update: Message, afters: dict[int, _Placed]) -> bool:
-    """Returns whether the oneof is gone with all of its fields."""
+    """Returns whether the oneof was removed with all of its fields."""
     if any(each.name == oneof.name for each in update.oneofs):
         return False
     return all(field.number not in afters for field in oneof.fields)

@@ -1,4 +1,4 @@
-"""Elements as a FileDescriptorProto, and back: clients send and want the one, people the other."""
+"""Converts elements to a FileDescriptorProto and back."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _LABELS = {"optional": 1, "required": 2, "repeated": 3}
 _LABEL_NAMES = {number: name for name, number in _LABELS.items()}
 _TYPES = {name: getattr(_FieldProto, f"TYPE_{name.upper()}") for name in SCALARS}
 _TYPE_NAMES = {number: name for name, number in _TYPES.items()}
-# Options that a FieldDescriptorProto has fields of its own for.
+# Options with their own fields in FieldDescriptorProto.
 _PSEUDO_OPTIONS = ("default", "json_name")
 
 
@@ -69,7 +69,7 @@ class DescriptorBuilder:
     def __init__(self, file: File, scope: Scope) -> None:
         self._file = file
         self._scope = scope
-        # (where it goes, as whose option, within which message or package)
+        # (target, owner of the option, enclosing message or package)
         self._custom: list[tuple[Any, Option, str]] = []
 
     def build(self, name: str, pool: DescriptorPool) -> descriptor_pb2.FileDescriptorProto:
@@ -122,7 +122,7 @@ class DescriptorBuilder:
             elif field.label == "optional" and self._file.syntax == "proto3":
                 optionals.append(added)
         for added in optionals:
-            # A oneof of its own for each is how proto3 tracks presence; they come after all others.
+            # proto3 tracks presence with a synthetic oneof for each; they come after all others.
             added.proto3_optional = True
             added.oneof_index = len(made.oneof_decl)
             made.oneof_decl.add(name=_unused(f"_{added.name}", made))
@@ -232,7 +232,7 @@ class DescriptorBuilder:
                 raise InvalidSchema(f"Option {option.name}: {error}") from None
 
     def _set_custom(self, made: Any, option: Option, within: str, pool: DescriptorPool) -> None:
-        """By the extension that its name is of. One that nobody defines is kept as it is written."""
+        """Finds the extension of an option's name. An undefined one is kept as written."""
         name, _, rest = option.name[1:].partition(")")
         full_name = self._scope.find_extension(name, within)
         if full_name is None:
@@ -284,7 +284,7 @@ def _unused(name: str, made: Any) -> str:
 
 
 def new_pool() -> DescriptorPool:
-    """With descriptor.proto, of which options are."""
+    """Includes descriptor.proto, which defines the options."""
     pool = DescriptorPool()
     own = descriptor_pb2.FileDescriptorProto()
     descriptor_pb2.DESCRIPTOR.CopyToProto(own)

@@ -38,7 +38,7 @@ class Word(NamedTuple):
 
 Aggregate = dict[str, "Value"]
 Value = str | Word | Aggregate | list["Value"]
-"""Of an option. `str` is a string literal."""
+"""The value of an option. `str` is a string literal."""
 
 
 class Option(NamedTuple):

@@ -71,7 +71,7 @@ def known_text(name: str) -> str | None:
 
 @cache
 def known_descriptor(name: str) -> descriptor_pb2.FileDescriptorProto | None:
-    """Google's; None if there is none of this name."""
+    """Returns Google's file of this name, or None."""
     folder, _, base = name.removesuffix(".proto").rpartition("/")
     if not name.endswith(".proto"):
         return None

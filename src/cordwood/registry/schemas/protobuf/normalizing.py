@@ -1,5 +1,5 @@
-"""A copy of a file in which order and spelling have no choice left: fields by number, full names of types, sorted
-imports and options. The order of messages stays, for clients write their positions into records."""
+"""Copies a file into canonical order and spelling: fields by number, full names of types, sorted imports and options.
+The order of messages stays, for clients write their positions into records."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def _message(message: Message) -> list[str]:
 
 
 def _block(head: str, sections: Iterable[list[str]]) -> list[str]:
-    """Sections are set apart by an empty line; the first one stands right below the head."""
+    """Sections are separated by an empty line; the first one follows the head directly."""
     lines: list[str] = []
     for section in sections:
         if section:

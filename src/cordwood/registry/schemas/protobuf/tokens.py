@@ -20,7 +20,7 @@ class Kind(Enum):
 class Token(NamedTuple):
     kind: Kind
     text: str
-    """Of a string, what it stands for."""
+    """The value of a string literal."""
     line: int
 
 
