@@ -204,9 +204,9 @@ def test_a_missing_file_is_reported(tmp_path: Path) -> None:
         (
             "Error while instantiating 'org.apache.spark.sql.internal.SessionStateBuilder':\n\nJVM stacktrace:\n"
             "java.lang.IllegalArgumentException: Error while instantiating "
-            "'org.apache.spark.sql.internal.SessionStateBuilder':\n\tat org.apache.spark.sql.SparkSession$.x(S.scala:1)\n"
+            "'org.apache.spark.sql.internal.SessionStateBuilder':\n\tat org.apache.spark.sql.SparkSession$.x(S.scala)\n"
             "Caused by: org.apache.spark.SparkIllegalArgumentException: [INVALID_CONF_VALUE.TYPE_MISMATCH] The value "
-            "'abc' in the config \"spark.sql.shuffle.partitions\" is invalid. SQLSTATE: 22022\n\tat org.apache.spark.x\n"
+            "'abc' in the config \"spark.sql.shuffle.partitions\" is invalid. SQLSTATE: 22022\n\tat org.apache.x\n"
             "\t... 15 more\n",
             "The value 'abc' in the config \"spark.sql.shuffle.partitions\" is invalid.",
         ),
