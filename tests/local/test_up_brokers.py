@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from cordwood.local.folder import ClusterFolder
+from cordwood.local.layout import Layout
 from tests.local.local_nodes import PATIENCE_S, UpProcess, free_ports, is_alive, up
 
 THREE = ("--brokers", "3", "--port", "0")
@@ -107,6 +109,11 @@ def test_a_port_that_is_taken_stops_the_start(tmp_path: Path) -> None:
             told = "".join(cluster.errors)
     assert told.startswith(f"cordwood up: cannot listen on 127.0.0.1:{port}: Address already in use\nIs another node")
     assert not (tmp_path / "cluster").exists(), "the next start may ask for other ports"
+
+
+def test_what_a_failed_start_of_one_node_leaves_does_not_keep_a_cluster_out(tmp_path: Path) -> None:
+    (tmp_path / ".lock").touch()
+    assert len(ClusterFolder.open_or_create(tmp_path, Layout(3), first_port=0).members) == 3
 
 
 @pytest.mark.parametrize(

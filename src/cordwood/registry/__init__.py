@@ -59,4 +59,15 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    try:
+        module = import_module(f".{_MODULES[name]}", __name__)
+    except ModuleNotFoundError as error:
+        from .packages import require_packages
+
+        require_packages(f"{__name__}.{name}")
+        if error.name != "pyarrow":
+            raise
+        raise ImportError(
+            f"{__name__}.{name} needs pyarrow, which is not installed: pip install 'cordwood[arrow,registry]'"
+        ) from error
+    return getattr(module, name)

@@ -36,3 +36,13 @@ def test_every_wildcard_address_needs_an_advertised_one(host: str, capsys: pytes
     assert f"--host {host} listens on every address" in said
     assert "--set advertised.listeners=PLAINTEXT://" in said
     assert said.endswith(":9192\n")
+
+
+def test_settings_of_tls_without_a_listener_for_it_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        settings = ["ssl.keystore.location=server.pem", "ssl.cipher.suites=TLS_AES_256_GCM_SHA384"]
+        with pytest.raises(SystemExit):
+            run_node(NodeOptions(port=taken.getsockname()[1], ephemeral=True, set=settings))
+    assert (
+        "No listener uses TLS, so nothing is encrypted: ssl.keystore.location, ssl.cipher.suites would be for listeners"
+    ) in capsys.readouterr().err

@@ -26,6 +26,7 @@ from cordwood.config.effects import Effect, effect_on_broker, has_effect_on_list
 from cordwood.config.errors import BadConfiguration, ConfigError
 from cordwood.config.keys import base_of, definition_of
 from cordwood.config.layers import Layer, command_line_layer, environment_layer, file_layer
+from cordwood.config.network.listeners import SecurityProtocol
 from cordwood.config.own_keys import REGISTRY_ADVERTISED_URL, REGISTRY_KEYSTORE, REGISTRY_LISTENERS
 from cordwood.local.supervisor import stop_signals
 from cordwood.node import CannotStart, Node
@@ -200,6 +201,7 @@ def _read_config(
             "advertised.listeners) in its configuration"
         )
     _tell_what_does_nothing(layers)
+    _tell_of_missing_tls(layers, config)
     return config
 
 
@@ -246,6 +248,20 @@ def _tell_what_does_nothing(layers: list[Layer]) -> None:
             _log.warning("%s is set and has no effect %s", name, why)
         elif base is not None and not has_effect_on_listener(base):
             _log.warning("%s is set and has no effect here: set %s, which is for all listeners", name, base)
+
+
+def _tell_of_missing_tls(layers: list[Layer], config: BrokerConfig) -> None:
+    """Logs settings of TLS on a node without it: a keystore is easily configured, and the listener for it forgotten."""
+    listeners = config.listeners
+    names = {*(endpoint.listener for endpoint in listeners.bound), *listeners.controllers}
+    if any(listeners.protocols.get(name) is SecurityProtocol.SSL for name in names):
+        return
+    about_tls = [name for layer in layers for name in layer.settings if (base_of(name) or name).startswith("ssl.")]
+    if about_tls:
+        _log.warning(
+            "No listener uses TLS, so nothing is encrypted: %s would be for listeners that begin with SSL://",
+            ", ".join(dict.fromkeys(about_tls)),
+        )
 
 
 async def _serve(
