@@ -19,7 +19,7 @@ Answer = Callable[[Any], Any]
 
 class BrokerPeers:
     """Peers by broker id, at the addresses that the metadata has for a listener. A fenced broker has no peer: requests
-    to it fail at once, including those in flight. `own` has the handlers of this broker, by its id and API key."""
+    to it fail at once, including those in flight. `own` is the id of this broker, with its handlers."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class BrokerPeers:
         settings: ConnectionSettings,
         random: Random,
         listener: str,
-        own: tuple[int, Mapping[int, Answer]] | None = None,
+        own: tuple[int, Mapping[type[Request[Any]], Answer]] | None = None,
     ) -> None:
         self._network = network
         self._settings = settings
@@ -47,7 +47,7 @@ class BrokerPeers:
     def send(self, broker_id: int, request: Request[ResponseT]) -> ResponseT | Awaitable[ResponseT]:
         """Sends a request to any broker. This one answers without a connection, at once if its handler can."""
         if broker_id == self._own_id:
-            response: ResponseT | Awaitable[ResponseT] = self._own_handlers[request.api_key](request)
+            response: ResponseT | Awaitable[ResponseT] = self._own_handlers[type(request)](request)
             return response
         return self.to(broker_id).send(request)
 
