@@ -63,7 +63,7 @@ class Row:
 
 
 class Measured:
-    """What faults measure of themselves, besides the gaps of the load."""
+    """Figures that faults measure themselves, besides the gaps of the load."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

@@ -1,7 +1,13 @@
 """Options of the test suite."""
 
+import signal
+
 import pytest
 from hypothesis import settings
+
+# Shells start background jobs with SIGINT ignored, which processes inherit: tests that send it would wait in vain.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A test is slow when the machine is: that is no failure.
 settings.register_profile("suite", deadline=None)

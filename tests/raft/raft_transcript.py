@@ -124,6 +124,10 @@ class Stage:
         self.requests = 0
         self.settings: Words = Words("")
 
+    @property
+    def state(self) -> type[object]:
+        return type(self.machine.state)
+
     def play(self, line: str) -> list[str]:
         name, _, rest = line.partition(" ")
         effects = COMMANDS[name](self, Words(rest))

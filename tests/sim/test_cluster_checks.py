@@ -68,6 +68,15 @@ def test_an_election_that_moves_the_high_watermark_back_is_found() -> None:
     assert not list(elections_move_no_high_watermark_back(history))
 
 
+def test_a_new_leader_may_have_taken_a_lower_high_watermark_from_the_leader_that_it_followed() -> None:
+    history = History(Promise.REPLICATED)
+    history.replicas.held += [held(1, 10, 0, is_leader=False), held(2, 7, 1, is_leader=True)]
+    history.replicas.led.append(Led(1, 3, 1, TOPIC, 0, 10))
+    assert list(elections_move_no_high_watermark_back(history))
+    history.replicas.led[-1] = Led(1, 3, 1, TOPIC, 0, 7)
+    assert not list(elections_move_no_high_watermark_back(history))
+
+
 # The set of those in sync
 
 

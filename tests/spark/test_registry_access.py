@@ -1,4 +1,4 @@
-"""How a typed read finds its registry and its subjects: readers as Spark's driver and tasks call them, a real node."""
+"""A typed read finds its registry and its subjects: readers as Spark's driver and tasks call them, a real node."""
 
 from __future__ import annotations
 

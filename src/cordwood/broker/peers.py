@@ -19,7 +19,7 @@ Answer = Callable[[Any], Any]
 
 class BrokerPeers:
     """Peers by broker id, at the addresses that the metadata has for a listener. A fenced broker has no peer: requests
-    to it fail at once, including those in flight. `own` is the id of this broker, with its handlers."""
+    to it fail at once, including those in flight. `own` has the handlers of this broker, by its id and API key."""
 
     def __init__(
         self,
@@ -27,13 +27,13 @@ class BrokerPeers:
         settings: ConnectionSettings,
         random: Random,
         listener: str,
-        own: tuple[int, Mapping[type[Request[Any]], Answer]] | None = None,
+        own: tuple[int, Mapping[int, Answer]] | None = None,
     ) -> None:
         self._network = network
         self._settings = settings
         self._random = random
         self._listener = listener
-        self._own_id, self._own_handlers = own or (None, {})
+        self._own = own
         self._image = MetadataImage()
         self._peers: dict[int, Peer] = {}
 
@@ -46,8 +46,8 @@ class BrokerPeers:
 
     def send(self, broker_id: int, request: Request[ResponseT]) -> ResponseT | Awaitable[ResponseT]:
         """Sends a request to any broker. This one answers without a connection, at once if its handler can."""
-        if broker_id == self._own_id:
-            response: ResponseT | Awaitable[ResponseT] = self._own_handlers[type(request)](request)
+        if self._own is not None and broker_id == self._own[0]:
+            response: ResponseT | Awaitable[ResponseT] = self._own[1][type(request).api_key](request)
             return response
         return self.to(broker_id).send(request)
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 # Errors that prevent a start without being our bug.
 START_ERRORS = (ConfigError, CannotStart, TlsError, DiskError, NetworkError)
 
-# Defaults that differ for tests: groups rebalance at once, timeouts fire at once instead of after the seconds that spare
-# a large cluster requests, and records stay, whatever timestamps a test gives them. docs/testing.md lists them.
+# Defaults that differ for tests: groups rebalance and timeouts fire at once, not after seconds that spare a large
+# cluster requests, and records stay, whatever timestamps a test gives them. docs/testing.md lists them.
 TEST_DEFAULTS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "500",

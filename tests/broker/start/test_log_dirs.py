@@ -202,7 +202,7 @@ def test_an_invalid_directory_id_is_refused(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=x\ndirectory.id=short\n")
     assert "directory.id=short is not an id" in run(refusal(tmp_path))
     (tmp_path / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id=x\ndirectory.id={'A' * 22}\n")
-    assert "is reserved: take the line out" in run(refusal(tmp_path))
+    assert "is reserved: remove the line" in run(refusal(tmp_path))
 
 
 # Directories that do not belong together

@@ -79,6 +79,7 @@ def test_throttles_are_kafkas_and_go_with_the_last_move(nodes: LocalCluster, fou
     # What is on its way to a broker that is down does not arrive.
     nodes.kill(4)
     try:
+        until(lambda: [line.split("\t")[0] for line in four("broker", "list").lines] == ["1", "2", "3"])
         four("reassign", "apply", f"{here}:0=3:4", f"{here}:1=3:4", "--throttle", "1M")
         told = {tuple(line.split("\t")[:2]) for line in throttles(four, here)}
         assert told == {

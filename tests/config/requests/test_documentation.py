@@ -60,7 +60,7 @@ def test_descriptions_are_sentences() -> None:
         ),
         (ResourceType.TOPIC, "compression.gzip.level", ["Allowed: a 32-bit number, 1 to 9, or -1."]),
         (ResourceType.TOPIC, "cleanup.policy", ["Allowed: a comma-separated list of compact, delete."]),
-        (ResourceType.TOPIC, "preallocate", ["Has no effect in Cordwood: files are not allocated ahead"]),
+        (ResourceType.TOPIC, "preallocate", ["Has no effect in Cordwood: files are not preallocated"]),
         (ResourceType.BROKER, "num.partitions", ["Default: 1.", "Takes effect when the node is restarted."]),
         (ResourceType.BROKER, "node.id", ["Default: none; it must be set."]),
         (ResourceType.BROKER, "log.segment.bytes", ["The default of segment.bytes for topics.", "(1 GiB)"]),

@@ -146,6 +146,6 @@ def _transaction_level(image: MetadataImage) -> int:
 def _marker_sender(broker: BrokerContext, writer: MarkerWriter) -> MarkerSender:
     config, listener = broker.config, broker.config.listeners.inter_broker
     settings = peer_settings(config, listener, f"broker-{broker.id}-txn-marker-sender")
-    own = (broker.id, {WriteTxnMarkersRequest: writer.answer})
+    own = (broker.id, {WriteTxnMarkersRequest.api_key: writer.answer})
     peers = BrokerPeers(broker.network, settings, broker.random, listener, own)
     return MarkerSender(broker.id, peers, broker.random)

@@ -224,6 +224,10 @@ BROKER_DESCRIPTIONS = {
     "add.partitions.to.txn.retry.backoff.max.ms": (
         "How long a request for a new transaction waits for the one before it to end, before the client has to retry."
     ),
+    "add.partitions.to.txn.retry.backoff.ms": (
+        "How often a request for a new transaction, while it waits for the one before it to end, asks a coordinator on "
+        "another broker."
+    ),
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": (
         "How often transactions that have timed out are aborted."
     ),

@@ -72,7 +72,7 @@ class SinkOptions:
     testing_at: str | None
     """See points.py."""
     typed: tuple[TypedOptions, ...] = ()
-    """What is written by a schema of the registry."""
+    """Columns that are written by a schema of the registry."""
     registry: RegistryConnection | None = None
 
     def writing(self, transactional_id: str | None, *, two_phases: bool = False) -> ProducerSettings:

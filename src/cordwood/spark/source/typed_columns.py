@@ -79,7 +79,7 @@ class TypedColumns:
         return records, columns | self._corrupt(records, bad)
 
     def _corrupt(self, records: Records, bad: dict[str, list[BadRecord]]) -> dict[str, Any]:
-        """What has been found out about those that are bad."""
+        """The bytes of bad records, and the reasons."""
         count = records.columns.num_rows
         columns: dict[str, Any] = {}
         reasons: dict[int, str] = {}
