@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cordwood.client.errors import ClientError
 from cordwood.client.producer import intake
+from cordwood.client.producer.deliveries import Delivery, RecordMetadata
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.runtime.randomness import SeededRandom
@@ -44,6 +45,13 @@ class Stage(NamedTuple):
     has_serializer: bool
     # The topic grows before this record.
     grows_at: int
+
+
+class Outcome(NamedTuple):
+    # Of each broker: the partitions and batches of each request.
+    requests: list[list[list[tuple[int, bytes]]]]
+    # Of each call: an error in words.
+    results: list[RecordMetadata | str]
 
 
 VALUES = (
@@ -83,12 +91,28 @@ PARTITION = st.sampled_from([0, 0, 1, 2, True, 3, 9, -1, "0"])
 
 @settings(max_examples=150, deadline=None)
 @given(stages(records(PARTITION, KEYS) | records(st.none(), st.sampled_from([b"a", b"b", b"", b"key"]))))
-def test_a_record_with_a_partition_goes_the_same_way_on_both_paths(stage: Stage) -> None:
+def test_a_record_with_a_partition_or_a_key_goes_the_same_way_on_both_paths(stage: Stage) -> None:
+    assert outcome(stage) == outcome_without_shortcut(stage)
+
+
+@settings(max_examples=100, deadline=None)
+@given(stages(records(st.none() | PARTITION, KEYS)))
+def test_a_record_without_either_is_sent_once_and_in_order_on_both_paths(stage: Stage) -> None:
+    """The fast path fills a batch to its last byte, where the partitioner estimates: the rest may go elsewhere."""
     fast, general = outcome(stage), outcome_without_shortcut(stage)
-    assert fast == general
+    assert [without_place(result) for result in fast.results] == [without_place(result) for result in general.results]
+    for results in (fast.results, general.results):
+        places = [(result.partition, result.offset) for result in results if isinstance(result, RecordMetadata)]
+        for partition in range(PARTITIONS + 1):
+            offsets = [offset for chosen, offset in places if chosen == partition]
+            assert offsets == list(range(len(offsets)))
 
 
-def outcome_without_shortcut(stage: Stage) -> tuple[object, ...]:
+def without_place(result: RecordMetadata | str) -> object:
+    return result if isinstance(result, str) else result._replace(partition=-1, offset=-1)
+
+
+def outcome_without_shortcut(stage: Stage) -> Outcome:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(intake, "Shortcut", GeneralOnly)
         return outcome(stage)
@@ -107,10 +131,9 @@ class GeneralOnly:
         pass
 
 
-def outcome(stage: Stage) -> tuple[object, ...]:
-    """The requests that the brokers got, and the result of each call."""
+def outcome(stage: Stage) -> Outcome:
     world = World(1, odds=NetworkOdds(slow=0.0), limit_s=100_000)
-    told: list[object] = []
+    told: list[Outcome] = []
 
     async def main() -> None:
         async with scripted_brokers(2, world) as brokers:
@@ -121,11 +144,10 @@ def outcome(stage: Stage) -> tuple[object, ...]:
             await producer.start()
             results = await send_all(producer, brokers, stage)
             await producer.close()
-            told.extend([requests_of(broker) for broker in brokers])
-            told.append(results)
+            told.append(Outcome([requests_of(broker) for broker in brokers], results))
 
     world.run(main())
-    return tuple(told)
+    return told[0]
 
 
 def takes(partitions: list[ModelPartition]) -> Callable[[ProduceRequest, int], ProduceResponse]:
@@ -161,8 +183,8 @@ def new_producer(brokers: list[ScriptedBroker], world: World, stage: Stage) -> P
     )
 
 
-async def send_all(producer: Producer, brokers: list[ScriptedBroker], stage: Stage) -> list[object]:
-    deliveries: list[Any] = []
+async def send_all(producer: Producer, brokers: list[ScriptedBroker], stage: Stage) -> list[RecordMetadata | str]:
+    deliveries: list[Delivery | ClientError] = []
     for number, (value, key, partition, timestamp_ms, headers, pause_s) in enumerate(stage.sent):
         if number == stage.grows_at:
             for broker in brokers:
@@ -178,7 +200,7 @@ async def send_all(producer: Producer, brokers: list[ScriptedBroker], stage: Sta
     return [repr(each) if isinstance(each, ClientError) else await each for each in deliveries]
 
 
-def requests_of(broker: ScriptedBroker) -> list[object]:
+def requests_of(broker: ScriptedBroker) -> list[list[tuple[int, bytes]]]:
     return [
         [(data.index, bytes(records_of(data))) for topic in request.topic_data for data in topic.partition_data]
         for request in broker.seen_of(ProduceRequest)
