@@ -98,7 +98,8 @@ class QuorumFigures:
 
 
 def state_name(state: State, *, is_voter: bool) -> str:
-    """As Kafka calls it: nodes that have no vote are observers, whatever they know of the leader."""
-    if isinstance(state, Follower | Unattached) and not is_voter:
-        return "observer"
-    return state.name.lower()
+    """As Kafka calls it; a restarted or outvoted leader is `resigned`, for which Kafka has no name."""
+    if isinstance(state, Follower):
+        return "follower" if is_voter else "observer"
+    has_voted = isinstance(state, Unattached | Prospective) and state.voted_key is not None
+    return state.name.lower() + ("-voted" if has_voted else "")
