@@ -61,7 +61,7 @@ fuzz-registry: setup ## send 100,000 requests that nobody in their right mind wo
 	CORDWOOD_FUZZ_REQUESTS=100000 $(BIN)/python -m pytest tests/registry/test_fuzz.py -s -o timeout=0
 
 bench: setup ## run every benchmark, print the figures and append them to bench/history
-	$(BIN)/python -m bench
+	PYTHONPATH=tools $(BIN)/python -m bench
 
 docs: setup ## build the documentation as a site in build/site
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group docs

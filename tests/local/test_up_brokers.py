@@ -58,6 +58,28 @@ def test_a_cluster_resumes_after_a_stop(tmp_path: Path) -> None:
         assert [(broker["id"], broker["rack"]) for broker in brokers] == [(1, "rack-1"), (2, "rack-2"), (3, "rack-3")]
 
 
+def test_a_ready_cluster_is_one_line_of_json(tmp_path: Path) -> None:
+    data = str(tmp_path / "cluster")
+    with up("--brokers", "2", "--controllers", "1", "--port", "0", "--data", data, "--json") as cluster:
+        ready = json.loads(cluster.await_line("{")[0])
+        nodes = ready["nodes"]
+        assert [node["roles"] for node in nodes].count("broker") == 2
+        assert [node["roles"] for node in nodes].count("controller") == 1
+        assert ready["bootstrap"].split(",") == [node["clients"] for node in nodes if node["clients"]]
+        assert all(is_alive(node["pid"]) for node in nodes)
+        assert ready["data"] == [data]
+        assert cluster.end() == 0
+        assert len([line for line in cluster.lines if line]) == 1
+
+
+def test_a_ready_node_is_one_line_of_json() -> None:
+    with up("--port", "0", "--ephemeral", "--metrics-port", "0", "--json") as node:
+        ready = json.loads(node.await_line("{")[0])
+        assert ready["metrics"].startswith("http://")
+        assert ready["registries"] == []
+        assert described(ready["bootstrap"])["clusterId"]
+
+
 def test_separate_controllers(tmp_path: Path) -> None:
     with up("--brokers", "1", "--controllers", "3", "--port", "0", "--ephemeral") as cluster:
         where = bootstrap(cluster)

@@ -48,9 +48,9 @@ def _run_quickly(command: list[str], words: list[str]) -> None:
     """Runs the command and exits if it doesn't need typer."""
     if command == ["up"]:
         from cordwood.cli.framework.quick import quick_arguments
-        from cordwood.cli.node.foreground import NodeOptions, run_node
+        from cordwood.cli.node.foreground import SPELLING, NodeOptions, run_node
 
-        arguments = quick_arguments(NodeOptions, words)
+        arguments = quick_arguments(NodeOptions, words, SPELLING)
         if arguments is not None:
             sys.exit(run_node(NodeOptions(**arguments)))
     elif command == ["produce"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 import os
 import platform
@@ -14,11 +15,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from cordwood import __version__
 from cordwood.broker.start.consent import StartConsent
 from cordwood.broker.start.standalone import DEFAULT_HOST, DEFAULT_PORT, node_config
+from cordwood.cli.framework.quick import Spelling
 from cordwood.cli.node.log_lines import JsonLines, TextLines
 from cordwood.cli.terminal.standard_streams import OutputClosed, discard_output
 from cordwood.config.broker import BrokerConfig
@@ -78,6 +80,11 @@ class NodeOptions(NamedTuple):
     accept_metadata_loss: bool = False
     brokers: int | None = None
     controllers: int | None = None
+    as_json: bool = False
+
+
+# How the options of `cordwood up` are spelled on the command line.
+SPELLING = Spelling({"--json": "as_json"})
 
 
 def run_node(options: NodeOptions) -> int:
@@ -97,7 +104,7 @@ def run_node(options: NodeOptions) -> int:
                 options.config, options.set, options.host, options.port, directory, options.registry_url
             )
             consent = StartConsent(options.allow_strays, options.accept_metadata_loss)
-            return run(_serve(config, consent, options.host, options.metrics_port, options.registry_port))
+            return run(_serve(config, consent, options))
         except BadConfiguration as error:
             give_up("\n".join(error.problems))
         except (ConfigError, CannotStart, TlsError, DiskError) as error:
@@ -264,11 +271,9 @@ def _tell_of_missing_tls(layers: list[Layer], config: BrokerConfig) -> None:
         )
 
 
-async def _serve(
-    config: BrokerConfig, consent: StartConsent, host: str, metrics_port: int | None, registry_port: int | None
-) -> int:
-    network, clock = SocketNetwork(), SystemClock()
-    metrics = None if metrics_port is None else await serve_metrics(network, clock, host, metrics_port)
+async def _serve(config: BrokerConfig, consent: StartConsent, options: NodeOptions) -> int:
+    network, clock, metrics_port = SocketNetwork(), SystemClock(), options.metrics_port
+    metrics = None if metrics_port is None else await serve_metrics(network, clock, options.host, metrics_port)
     node = await Node.start(
         config,
         network=network,
@@ -282,9 +287,9 @@ async def _serve(
         metrics.show(node)
     registries: list[RegistryServer] = []
     listeners = [*config.items(REGISTRY_LISTENERS)]
-    if registry_port is not None:
+    if options.registry_port is not None:
         scheme = "http" if config[REGISTRY_KEYSTORE] is None else "https"
-        listeners.append(f"{scheme}://{Address(host, registry_port)}")
+        listeners.append(f"{scheme}://{Address(options.host, options.registry_port)}")
     try:
         if listeners:
             # Imported only if enabled, like HTTP for metrics.
@@ -305,7 +310,11 @@ async def _serve(
     told = "" if metrics is None else f", metrics at {metrics.url}"
     told += "".join(f", schema registry at {registry.url}" for registry in registries)
     try:
-        announce(f"bootstrap {node.bootstrap}, data in {', '.join(config.log_dirs)}{told}")
+        if options.as_json:
+            urls = [registry.url for registry in registries]
+            announce_json(node.bootstrap, config.log_dirs, metrics=metrics and metrics.url, registries=urls)
+        else:
+            announce(f"bootstrap {node.bootstrap}, data in {', '.join(config.log_dirs)}{told}")
         await node.stopped.wait()
     finally:
         if metrics is not None:
@@ -317,8 +326,18 @@ async def _serve(
 
 
 def announce(told: str) -> None:
+    _print_line(f"Cordwood {__version__} is ready: {told}")
+
+
+def announce_json(bootstrap: str, data: Sequence[str], **more: Any) -> None:
+    """One line, so that a program which reads it knows where it ends."""
+    ready = {"version": __version__, "bootstrap": bootstrap, "data": list(data), **more}
+    _print_line(json.dumps(ready, ensure_ascii=False))
+
+
+def _print_line(line: str) -> None:
     try:
-        print(f"Cordwood {__version__} is ready: {told}", flush=True)
+        print(line, flush=True)
     except OutputClosed:
         # A node that was started without standard output has no reader for this line.
         discard_output()

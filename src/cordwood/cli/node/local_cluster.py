@@ -13,6 +13,7 @@ from cordwood.cli.node.foreground import (
     EVERY_ADDRESS,
     NodeOptions,
     announce,
+    announce_json,
     data_directory,
     give_up,
     listen_hint,
@@ -67,7 +68,7 @@ def run_cluster(options: NodeOptions) -> int:
             except ChildFailed as error:
                 give_up(str(error))
             if len(ready) == len(programs):
-                _print_ready(folder, supervisor)
+                _print_ready(folder, supervisor, as_json=options.as_json)
             supervisor.watch()
     return 0
 
@@ -113,21 +114,22 @@ def _name(member: Member) -> str:
     return f"node {member.id}"
 
 
-def _print_ready(folder: ClusterFolder, supervisor: Supervisor) -> None:
+def _print_ready(folder: ClusterFolder, supervisor: Supervisor, *, as_json: bool) -> None:
     brokers = ",".join(str(Address(folder.host, member.broker_port)) for member in folder.members if member.is_broker)
-    announce(f"bootstrap {brokers}, data in {folder.root}")
-    print_table(
-        ("node", "roles", "clients", "controllers", "rack", "process"),
-        [
-            (
-                member.id,
-                member.roles,
-                Address(folder.host, member.broker_port) if member.is_broker else None,
-                Address(folder.host, member.controller_port) if member.is_controller else None,
-                f"rack-{member.id}" if member.is_broker else None,
-                supervisor.pid(_name(member)),
-            )
-            for member in folder.members
-        ],
-        kind="node",
-    )
+    rows = [
+        (
+            member.id,
+            member.roles,
+            str(Address(folder.host, member.broker_port)) if member.is_broker else None,
+            str(Address(folder.host, member.controller_port)) if member.is_controller else None,
+            f"rack-{member.id}" if member.is_broker else None,
+            supervisor.pid(_name(member)),
+        )
+        for member in folder.members
+    ]
+    if as_json:
+        nodes = [dict(zip(("id", "roles", "clients", "controllers", "rack", "pid"), row, strict=True)) for row in rows]
+        announce_json(brokers, [str(folder.root)], nodes=nodes)
+    else:
+        announce(f"bootstrap {brokers}, data in {folder.root}")
+        print_table(("node", "roles", "clients", "controllers", "rack", "process"), rows, kind="node")

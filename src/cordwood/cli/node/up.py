@@ -75,6 +75,9 @@ def up(
             help="Start even if committed metadata is damaged or missing: everything after the damage is lost.",
         ),
     ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one line of JSON once the node, or the cluster, is ready.")
+    ] = False,
 ) -> None:
     """Start a node that Kafka's clients can use, until Ctrl-C or SIGTERM.
 
@@ -114,5 +117,6 @@ def up(
         accept_metadata_loss=accept_metadata_loss,
         brokers=brokers,
         controllers=controllers,
+        as_json=as_json,
     )
     raise typer.Exit(run_node(options))
