@@ -29,3 +29,19 @@ def test_a_controller_that_comes_back_is_logged_once() -> None:
     reachability.failed(ONE, 120)
     assert reachability.succeeded(ONE, 130) == 30
     assert reachability.succeeded(ONE, 131) is None
+
+
+def test_the_return_of_a_controller_whose_absence_was_not_logged_is_not_logged_either() -> None:
+    reachability = Reachability()
+    reachability.failed(ONE, 100)
+    # Nothing was asked of it in between.
+    assert reachability.succeeded(ONE, 100 + 5 * GRACE_S) is None
+
+
+def test_a_failure_of_long_ago_does_not_count() -> None:
+    reachability = Reachability()
+    reachability.failed(ONE, 100)
+    later = 100 + 10 * REPEAT_S
+    assert reachability.failed(ONE, later) is None
+    assert reachability.failed(TWO, later) is None
+    assert reachability.failed(ONE, later + GRACE_S) == {ONE: GRACE_S, TWO: GRACE_S}
