@@ -28,18 +28,18 @@ class Reachability:
         self._outages: dict[Address, Outage] = {}
         self._next_line_at = 0.0
 
-    def failed(self, address: Address, now: float) -> Mapping[Address, float] | None:
+    def failed(self, address: Address, asked_at: float, now: float) -> Mapping[Address, float] | None:
         """For how long each address has been out of reach, where it is time for a log line: after `GRACE_S`, and then
-        once in `REPEAT_S`."""
+        once in `REPEAT_S`. `asked_at` is when the request was sent that has failed now."""
         outage = self._outages.get(address)
-        if outage is None or now - outage.last > REPEAT_S:
+        if outage is None or asked_at - outage.last > GRACE_S:
             # Voters have nothing to ask most others for hours: an old failure says nothing about the time since.
             outage = self._outages[address] = Outage(now)
         outage.last = now
         if now - outage.since < GRACE_S or now < self._next_line_at:
             return None
         self._next_line_at = now + REPEAT_S
-        recent = {each: other for each, other in self._outages.items() if now - other.last <= REPEAT_S}
+        recent = {each: other for each, other in self._outages.items() if asked_at - other.last <= GRACE_S}
         for other in recent.values():
             other.is_logged = True
         return {each: now - other.since for each, other in sorted(recent.items(), key=lambda entry: str(entry[0]))}
