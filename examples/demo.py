@@ -107,7 +107,7 @@ def evolve(registry: str) -> None:
     try:
         client.register(SUBJECT, WITHOUT_DEFAULT, "AVRO")
     except RegistryRefused as refused:
-        reason = str(refused).partition("description:'")[2].partition("'}")[0] or str(refused).partition("',")[0]
+        reason = str(refused).partition("description:'")[2].partition("', additionalInfo")[0]
         say(f"Orders get a field, channel. Without a default the registry refuses it: {reason}")
     else:
         sys.exit("The registry has taken a schema that cannot read what is stored.")
