@@ -10,6 +10,7 @@ import pytest
 
 from cordwood import Consumer, Producer, TopicPartition
 from cordwood.registry import ArrowDeserializer, ArrowSerializer, Deserializer, RegistryClient, Serializer
+from cordwood.registry.schemas.protobuf.schema import ProtobufSchema
 from cordwood.registry.serializers.codecs import message_class
 from cordwood.testing.embedded import EmbeddedNode
 from tests.registry.registry_fixtures import Rest
@@ -76,9 +77,11 @@ def test_what_serializers_write_is_read_in_bulk_with_its_id_in_front_or_in_a_hea
 def test_a_message_that_the_file_does_not_have_is_refused(client: RegistryClient, subject: str) -> None:
     with pytest.raises(ValueError, match=r"no message shop\.Gone; it has shop\.Note, shop\.Order"):
         ArrowSerializer(client, subject, PROTOBUF, "PROTOBUF", message="shop.Gone")
-    other: Any = message_class(client.latest(subject).schema, (0,))  # type: ignore[arg-type]
+    schema = client.latest(subject).schema
+    assert isinstance(schema, ProtobufSchema)
+    other: Any = message_class(schema, (0,))
     note = Serializer(client, PROTOBUF, "PROTOBUF", subject=subject)(other(text="hello"))
-    read = ArrowDeserializer(client, client.latest(subject).schema, message="shop.Order")
+    read = ArrowDeserializer(client, schema, message="shop.Order")
     assert [each.reason for each in read(pa.array([note])).bad] == ["it is a shop.Note, not a shop.Order"]
 
 

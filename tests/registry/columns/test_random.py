@@ -302,7 +302,8 @@ ANYTHING = object()
 def protobuf_row(message: Any) -> dict[str, Any]:
     """What protobuf's own library has read, as columns have it."""
     row: dict[str, Any] = {}
-    unknown = {field.field_number for field in UnknownFieldSet(message)}
+    others = UnknownFieldSet(message)
+    unknown = {others[index].field_number for index in range(len(others))}
     for field in message.DESCRIPTOR.fields:
         value = getattr(message, field.name)
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
@@ -439,10 +440,12 @@ def json_types(draw: st.DrawFn, depth: int = 0) -> Json:
         case "map":
             inner = draw(json_types(depth + 1))
             rows = _rows(inner)
+            is_any = inner.schema in (True, {})
             return Json(
                 {"type": "object", "additionalProperties": inner.schema},
                 st.dictionaries(_TEXTS, _or_null(inner), max_size=3),
-                lambda value: [(key, rows(each)) for key, each in value.items()],
+                # Where anything goes, there are no values of one type.
+                Text if is_any else lambda value: [(key, rows(each)) for key, each in value.items()],
             )
         case "nullable":
             inner = draw(json_types(depth + 1))
