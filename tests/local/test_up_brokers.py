@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cordwood.registry import RegistryClient
 from tests.local.local_nodes import PATIENCE_S, UpProcess, free_ports, is_alive, up
 
 THREE = ("--brokers", "3", "--port", "0")
@@ -54,6 +55,23 @@ def test_a_cluster_resumes_after_a_stop(tmp_path: Path) -> None:
         brokers = again["brokers"]
         assert isinstance(brokers, list)
         assert [(broker["id"], broker["rack"]) for broker in brokers] == [(1, "rack-1"), (2, "rack-2"), (3, "rack-3")]
+
+
+def test_each_broker_has_a_schema_registry_that_outlives_it() -> None:
+    with up(*THREE, "--ephemeral", "--registry-port", "0") as cluster:
+        urls = cluster.await_line("is ready")[0].rpartition("schema registries at ")[2].strip().split(",")
+        assert len(set(urls)) == 3
+        client = RegistryClient(",".join(urls))
+        first = client.register("orders-value", '"int"')
+        # What one registry has written, the others tell after the next write.
+        for url in urls:
+            assert RegistryClient(url).register("orders-value", '"long"').version == 2
+            assert RegistryClient(url).version("orders-value", 1).id == first.id
+        killed = pids(cluster)[2]
+        os.kill(killed, signal.SIGKILL)
+        await_end(killed)
+        assert client.register("orders-value", '"double"').version == 3
+        assert cluster.end() == 0
 
 
 def test_separate_controllers(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cordwood.broker.start.consent import StartConsent
 from cordwood.broker.start.standalone import DEFAULT_HOST, DEFAULT_PORT
@@ -26,10 +27,14 @@ from cordwood.local.folder import BadFolder, ClusterFolder
 from cordwood.local.layout import CONTROLLER_PORT_OFFSET, Layout, Member
 from cordwood.local.node_child import run_node
 from cordwood.local.supervisor import ChildFailed, Program, Report, Supervisor
+from cordwood.node import Node
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.network import Address, CannotListen
 from cordwood.runtime.sockets import SocketNetwork
+
+if TYPE_CHECKING:
+    from cordwood.registry.server import RegistryServer
 
 _log = logging.getLogger(__name__)
 
@@ -67,15 +72,15 @@ def run_cluster(options: NodeOptions) -> int:
             except ChildFailed as error:
                 give_up(str(error))
             if len(ready) == len(programs):
-                _print_ready(folder, supervisor)
+                _print_ready(folder, supervisor, [url for said in ready.values() for url in said["companions"]])
             supervisor.watch()
     return 0
 
 
 def _layout(options: NodeOptions) -> Layout:
     brokers, controllers = options.brokers or 0, options.controllers or 0
-    if options.registry_port is not None:
-        give_up("--registry-port is for one node, and not for --brokers")
+    if options.registry_url is not None:
+        give_up("--registry-url is for one node, and not for --brokers")
     if options.config is not None:
         give_up("--config is for one node; settings of all nodes of --brokers are given with --set")
     if brokers < 1 or controllers < 0:
@@ -106,16 +111,30 @@ def _run_member(options: NodeOptions, folder: ClusterFolder, number: int, report
     if options.metrics_port is not None:
         port = options.metrics_port + number if options.metrics_port else 0
         watch = partial(serve_metrics, SocketNetwork(), SystemClock(), options.host, port)
-    return run_node(layers, StartConsent(options.allow_strays, options.accept_metadata_loss), report, supervisor, watch)
+    accompany = None
+    if options.registry_port is not None and member.is_broker:
+        # One after the other, as the ports of the brokers themselves.
+        port = options.registry_port + number if options.registry_port else 0
+        accompany = partial(_serve_registry, f"http://{Address(folder.host, port)}")
+    consent = StartConsent(options.allow_strays, options.accept_metadata_loss)
+    return run_node(layers, consent, report, supervisor, watch, accompany)
+
+
+async def _serve_registry(listener: str, node: Node) -> list[RegistryServer]:
+    # Imported only if enabled.
+    from cordwood.cli.node.registry import serve_registry
+
+    return [await serve_registry(SocketNetwork(), SystemClock(), node, listener)]
 
 
 def _name(member: Member) -> str:
     return f"node {member.id}"
 
 
-def _print_ready(folder: ClusterFolder, supervisor: Supervisor) -> None:
+def _print_ready(folder: ClusterFolder, supervisor: Supervisor, registries: list[str]) -> None:
     brokers = ",".join(str(Address(folder.host, member.broker_port)) for member in folder.members if member.is_broker)
-    announce(f"bootstrap {brokers}, data in {folder.root}")
+    told = f", schema registries at {','.join(registries)}" if registries else ""
+    announce(f"bootstrap {brokers}, data in {folder.root}{told}")
     print_table(
         ("node", "roles", "clients", "controllers", "rack", "process"),
         [
