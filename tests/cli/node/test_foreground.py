@@ -34,7 +34,7 @@ def test_each_reason_has_its_own_hint(error: OSError, port: int, hint: str) -> N
 )
 def test_variables_of_other_commands_are_no_settings_of_a_node(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, "anything")
-    environment = next(layer for layer in said_layers(None, []) if layer.name == "the environment")
+    environment = next(layer for layer in said_layers(None, []) if layer.origin == "the environment")
     assert "anything" not in environment.settings.values()
 
 
