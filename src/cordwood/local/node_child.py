@@ -53,8 +53,8 @@ def run_node(
     watch: Callable[[], Awaitable[Watcher]] | None = None,
     accompany: Callable[[Node], Awaitable[Sequence[Companion]]] | None = None,
 ) -> int:
-    """`supervisor` becomes readable when the supervisor exits; `watch` creates the node's metrics; `accompany` starts what
-    serves clients beside the node."""
+    """`supervisor` becomes readable when the supervisor exits; `watch` creates the node's metrics; `accompany` starts
+    what serves clients beside it."""
     try:
         return run(_serve(layers, consent, report, supervisor, watch, accompany))
     except BadConfiguration as error:

@@ -30,7 +30,7 @@ def test_each_reason_has_its_own_hint(error: OSError, port: int, hint: str) -> N
 
 @pytest.mark.parametrize(
     "variable",
-    ["CORDWOOD_BOOTSTRAP", "CORDWOOD_CLIENT_CONFIG", "CORDWOOD_PROFILE", "CORDWOOD_REGISTRY", "CORDWOOD_REGISTRY_USER"],
+    ["CORDWOOD_BOOTSTRAP", "CORDWOOD_CLIENT_CONFIG", "CORDWOOD_PROFILE", "CORDWOOD_REGISTRY", "CORDWOOD_REGISTRY_CA"],
 )
 def test_variables_of_other_commands_are_no_settings_of_a_node(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, "anything")

@@ -52,6 +52,9 @@ _OTHER_VARIABLES = (
     "CORDWOOD_PROFILE",
     "CORDWOOD_REGISTRY",
     "CORDWOOD_REGISTRY_USER",
+    "CORDWOOD_REGISTRY_CA",
+    "CORDWOOD_REGISTRY_CERTIFICATE",
+    "CORDWOOD_REGISTRY_KEY",
 )
 # The directory of a local cluster cannot be a single node's directory.
 DEFAULT_CLUSTER_DATA = "cordwood-cluster"

@@ -23,6 +23,7 @@ from cordwood.cli.node.foreground import (
 )
 from cordwood.cli.terminal.output import print_table
 from cordwood.config.errors import ConfigError
+from cordwood.config.own_keys import REGISTRY_KEYSTORE
 from cordwood.local.folder import BadFolder, ClusterFolder
 from cordwood.local.layout import CONTROLLER_PORT_OFFSET, Layout, Member
 from cordwood.local.node_child import run_node
@@ -115,16 +116,17 @@ def _run_member(options: NodeOptions, folder: ClusterFolder, number: int, report
     if options.registry_port is not None and member.is_broker:
         # One after the other, as the ports of the brokers themselves.
         port = options.registry_port + number if options.registry_port else 0
-        accompany = partial(_serve_registry, f"http://{Address(folder.host, port)}")
+        accompany = partial(_serve_registry, Address(folder.host, port))
     consent = StartConsent(options.allow_strays, options.accept_metadata_loss)
     return run_node(layers, consent, report, supervisor, watch, accompany)
 
 
-async def _serve_registry(listener: str, node: Node) -> list[RegistryServer]:
+async def _serve_registry(address: Address, node: Node) -> list[RegistryServer]:
     # Imported only if enabled.
     from cordwood.cli.node.registry import serve_registry
 
-    return [await serve_registry(SocketNetwork(), SystemClock(), node, listener)]
+    scheme = "http" if node.config[REGISTRY_KEYSTORE] is None else "https"
+    return [await serve_registry(SocketNetwork(), SystemClock(), node, f"{scheme}://{address}")]
 
 
 def _name(member: Member) -> str:
