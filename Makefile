@@ -53,7 +53,7 @@ interop: setup ## clusters of Apache Kafka's and Cordwood's nodes; fetches Kafka
 	test -n "$$KAFKA_HOME" || $(BIN)/python tools/fetch_kafka.py $(VENV)/kafka
 	KAFKA_HOME=$${KAFKA_HOME:-$(VENV)/kafka} $(BIN)/python -m pytest tests/interop $(PYTEST_ARGS)
 
-demo: setup ## 200,000 orders through three brokers and a pipeline on Spark; both are killed in the middle: each is counted once
+demo: setup ## 200,000 Avro orders through three brokers and a pipeline on Spark; both are killed, and the schema evolves, in the middle: each is counted once
 	rm -rf $(VENV)/demo
 	$(BIN)/python examples/demo.py $(VENV)/demo
 

@@ -12,6 +12,7 @@ import pytest
 
 from cordwood.local.folder import ClusterFolder
 from cordwood.local.layout import Layout
+from cordwood.registry import RegistryClient
 from tests.local.local_nodes import PATIENCE_S, UpProcess, free_ports, is_alive, up
 
 THREE = ("--brokers", "3", "--port", "0")
@@ -78,6 +79,23 @@ def test_a_ready_node_is_one_line_of_json() -> None:
         assert ready["metrics"].startswith("http://")
         assert ready["registries"] == []
         assert described(ready["bootstrap"])["clusterId"]
+
+
+def test_each_broker_has_a_schema_registry_that_outlives_it() -> None:
+    with up(*THREE, "--ephemeral", "--registry-port", "0") as cluster:
+        urls = cluster.await_line("is ready")[0].rpartition("schema registries at ")[2].strip().split(",")
+        assert len(set(urls)) == 3
+        client = RegistryClient(",".join(urls))
+        first = client.register("orders-value", '"int"')
+        # What one registry has written, the others tell after the next write.
+        for url in urls:
+            assert RegistryClient(url).register("orders-value", '"long"').version == 2
+            assert RegistryClient(url).version("orders-value", 1).id == first.id
+        killed = pids(cluster)[2]
+        os.kill(killed, signal.SIGKILL)
+        await_end(killed)
+        assert client.register("orders-value", '"double"').version == 3
+        assert cluster.end() == 0
 
 
 def test_separate_controllers(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .bulk import ArrowDeserializer, ArrowSerializer
     from .client import RegisteredSchema, RegistryClient, RegistryRefused
     from .columns.avro_values import arrow_type, avro_to_arrow
     from .serializers.serializer import Deserializer, Serializer
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     )
 
 _MODULES = {
+    "ArrowDeserializer": "bulk",
+    "ArrowSerializer": "bulk",
     "RegisteredSchema": "client",
     "RegistryClient": "client",
     "RegistryRefused": "client",
@@ -40,6 +43,8 @@ _MODULES = {
 }
 
 __all__ = [
+    "ArrowDeserializer",
+    "ArrowSerializer",
     "Deserializer",
     "RegisteredSchema",
     "RegistryClient",

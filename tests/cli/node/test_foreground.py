@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from cordwood.cli.node.foreground import NodeOptions, listen_hint, run_node
+from cordwood.cli.node.foreground import NodeOptions, listen_hint, run_node, said_layers
 from cordwood.runtime.network import CannotListen
 from cordwood.runtime.sockets import listen_problem
 
@@ -26,6 +26,16 @@ from cordwood.runtime.sockets import listen_problem
 )
 def test_each_reason_has_its_own_hint(error: OSError, port: int, hint: str) -> None:
     assert listen_hint(CannotListen("there", port, "", listen_problem(error))).startswith(hint)
+
+
+@pytest.mark.parametrize(
+    "variable",
+    ["CORDWOOD_BOOTSTRAP", "CORDWOOD_CLIENT_CONFIG", "CORDWOOD_PROFILE", "CORDWOOD_REGISTRY", "CORDWOOD_REGISTRY_CA"],
+)
+def test_variables_of_other_commands_are_no_settings_of_a_node(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "anything")
+    environment = next(layer for layer in said_layers(None, []) if layer.origin == "the environment")
+    assert "anything" not in environment.settings.values()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])

@@ -277,6 +277,12 @@ def test_bad_requests_get_their_codes(rest: Rest, method: str, path: str, body: 
         ({}, b"{", 400),
         ({}, b"[]", 400),
         ({}, b"[" * 100_000, 400),
+        # Half of a pair of surrogates is no character, and has no UTF-8.
+        ({}, rb'{"schema":"\ud800"}', 400),
+        ({}, rb'{"schema":"\"int\"","schemaType":"\ud800"}', 400),
+        ({}, b'{"schema":"\xed\xa0\x80"}', 400),
+        ({}, rb'{"schema":"{\"enum\":[\"\\udfff\"]}","schemaType":"JSON"}', 422),
+        ({}, rb'{"schema":"{\"type\":\"int\",\"doc\":\"\\ud800\"}"}', 422),
         ({"content-type": "text/xml"}, b"{}", 415),
         ({"accept": "text/html"}, b"{}", 406),
     ],
@@ -285,6 +291,11 @@ def test_bodies_and_types_that_are_no_use_are_refused(
     rest: Rest, headers: dict[str, str], raw: bytes, status: int
 ) -> None:
     assert rest("POST", "/subjects/none/versions", raw=raw, headers=headers).status == status
+
+
+def test_pairs_of_surrogates_are_characters(rest: Rest, subject: str) -> None:
+    raw = rb'{"schema":"{\"const\":\"\\ud83d\\ude00 \ud83d\ude00\"}","schemaType":"JSON"}'
+    assert rest("POST", f"/subjects/{subject}/versions", raw=raw).body["schema"] == '{"const":"\U0001f600 \U0001f600"}'
 
 
 def test_unknown_fields_of_newer_clients_are_ignored(rest: Rest, subject: str) -> None:

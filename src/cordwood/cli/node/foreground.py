@@ -49,7 +49,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 # Variables of the command line, not of the broker.
-_OTHER_VARIABLES = ("CORDWOOD_BOOTSTRAP", "CORDWOOD_CLIENT_CONFIG", "CORDWOOD_PROFILE")
+_OTHER_VARIABLES = (
+    "CORDWOOD_BOOTSTRAP",
+    "CORDWOOD_CLIENT_CONFIG",
+    "CORDWOOD_PROFILE",
+    "CORDWOOD_REGISTRY",
+    "CORDWOOD_REGISTRY_USER",
+    "CORDWOOD_REGISTRY_CA",
+    "CORDWOOD_REGISTRY_CERTIFICATE",
+    "CORDWOOD_REGISTRY_KEY",
+)
 # The directory of a local cluster cannot be a single node's directory.
 DEFAULT_CLUSTER_DATA = "cordwood-cluster"
 _PORTS = range(1 << 16)

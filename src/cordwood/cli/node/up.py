@@ -55,7 +55,10 @@ def up(
     ] = None,
     registry_port: Annotated[
         int | None,
-        typer.Option(metavar="PORT", help="Serve a schema registry at this port (8081 is usual); off unless given."),
+        typer.Option(
+            metavar="PORT",
+            help="Serve a schema registry at this port (8081 is usual), with --brokers from it on; off unless given.",
+        ),
     ] = None,
     registry_url: Annotated[
         str | None,
