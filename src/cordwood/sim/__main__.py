@@ -18,23 +18,23 @@ app = typer.Typer(add_completion=False)
 # Handed to a worker at once.
 _CHUNK = 5
 
-# Of a workload.
+# Names of workloads.
 Name = Enum("Name", {name: name for name in WORKLOADS})  # type: ignore[misc]
 _NODE = Name("node")
 
 
 class Outcome(NamedTuple):
-    """The part of a result that goes from process to process."""
+    """The part of a result that is passed between processes."""
 
     workload: str
     seed: int
     violations: list[str]
     summary: str
     digest: str
-    # Of a cluster: its starts, faults and leaders.
+    # The starts, faults and leaders of a cluster.
     timeline: str
     tail: str
-    # Of the first record that a violation names.
+    # The life of the first record that a violation names.
     life: str
 
 

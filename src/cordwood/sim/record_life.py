@@ -1,4 +1,5 @@
-"""The life of the record that a violation names: who sent it and was told what, who led its partition, who has seen it.
+"""The life of the record that a violation names: its sends and their answers, the leaders of its partition, and its
+reads.
 
 print(life(history, violation.what))
 """
@@ -14,7 +15,7 @@ _SEND = re.compile(r"send (\d+) of ")
 _PLACE = re.compile(r"([\w.+-]+)-(\d+)@(\d+)")
 _MAX_READS = 5
 
-# When, and what.
+# (time, event)
 _Event = tuple[float, str]
 # Whether the record at an offset, with a value, is the one.
 _Meant = Callable[[int, bytes], bool]

@@ -1,7 +1,7 @@
 """A transaction is committed as a whole or not at all: its records in every partition, and its offsets.
 
-One of which the producer was told that it is committed, is; one that nobody asked to be committed, is not; each ends.
-What is prepared and in the ledger of an outside coordinator (KIP-939) is committed by whoever comes after its producer.
+An acknowledged commit is committed, a transaction without a commit request is not, and each one ends. A prepared
+transaction in the ledger of an external coordinator (KIP-939) is committed by its producer's successor.
 """
 
 from collections.abc import Iterator

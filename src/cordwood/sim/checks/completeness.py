@@ -1,4 +1,4 @@
-"""Whoever is elected has everything that was committed before (Raft 5.4.3)."""
+"""An elected leader has everything that was committed before (Raft 5.4.3)."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,6 @@
 """Acknowledged and read records exist at the end, unless they were deleted.
 
-With `Promise.PREFIX` that is so for what was seen since the last power loss.
+With `Promise.PREFIX` that holds for records seen since the last power loss.
 """
 
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def nothing_promised_is_lost(history: History) -> Iterator[Violation]:
 
 
 def _without_an_offset(history: History, partition: Partition, log: FinalLog, era: int) -> Iterator[Violation]:
-    """Of a batch that was sent again a broker may know only that it has it."""
+    """For a retried batch a broker may know only that it is a duplicate."""
     if log.start_offset > 0 or partition[0] in history.compacted or history.is_loose(partition):
         return
     there = {seen.value for seen in log.records}

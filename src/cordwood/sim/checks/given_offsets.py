@@ -1,4 +1,4 @@
-"""A library consumer commits, by itself or when asked, what its application was given and has done: nothing beyond."""
+"""A library consumer commits only records that its application was given and has processed."""
 
 from bisect import bisect_left
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
-"""read_committed shows what is committed, all of it, and nothing else.
-
-Nothing that was aborted (G1a), and nothing before somebody has asked for its transaction to be committed. All that is
-committed, as far as a read goes: so no part of a transaction without the rest of it.
+"""read_committed returns all committed records, and no others. Nothing aborted (G1a), and nothing before a commit was
+requested. Within the range of a read all committed records: so no part of a transaction without the rest.
 """
 
 from collections.abc import Iterator

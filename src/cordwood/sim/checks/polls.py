@@ -1,6 +1,7 @@
 """Polls of a library consumer continue at its position, in order, and skip no existing record.
 
-Up to what a poll gives, all that the log has in the end was there to be given; with read_committed, see `isolation`.
+Everything up to a poll's last record that is in the final log could have been returned; for read_committed, see
+`isolation`.
 """
 
 from bisect import bisect_left

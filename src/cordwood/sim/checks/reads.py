@@ -35,10 +35,9 @@ def reads_are_whole_and_behind_the_high_watermark(history: History) -> Iterator[
 
 
 def _out_of_range(history: History) -> Iterator[Violation]:
-    """An offset that is in the log, for all that a client can know, must not be said to be out of it.
-
-    In a cluster a broker that has not heard yet that another one leads says so of what came after it: clients by hand
-    do not name the leader epoch that they believe in (KIP-320).
+    """An offset that is in the log, as far as a client can know, must not be reported as out of range. In a cluster a
+    former leader that doesn't know its successor yet may do so for later records: hand-written clients don't send their
+    leader epoch (KIP-320).
     """
     if history.replicas.states:
         return

@@ -1,4 +1,4 @@
-"""Topics, their partitions and configurations are in the end as they were last set, after whatever crash."""
+"""In the end topics, their partitions and configurations are as they were last set, after any crash."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""A member of a group in the consumer protocol (KIP-848): one heartbeat after the other, and what their answers ask."""
+"""A member of a group in the consumer protocol (KIP-848): sends heartbeats, and follows their responses."""
 
 from cordwood.runtime.network import NetworkError
 from cordwood.sim.clients.client import Run, by_topic
@@ -31,7 +31,7 @@ class ConsumerMember(Member):
         self._heartbeat_due_s = 0.0
         self._assignor = self.source.choice(_ASSIGNORS)
         self._regex = "|".join(plan.topics) if self.chance(_REGEX) else None
-        # What the coordinator was last told that is in hand; None: it has to be told everything.
+        # The owned partitions last reported to the coordinator; None: the next heartbeat must be complete.
         self._told: list[Partition] | None = None
 
     @property
@@ -121,7 +121,7 @@ class ConsumerMember(Member):
             self.instance_id or self.member_id,
         )
         if self._told != self.hands.held:
-            # What was let go of, and what was taken, is told at once.
+            # Released and newly owned partitions are reported at once.
             self._heartbeat_due_s = self.run.now_s
 
     def _partitions(self, assignment: Assignment) -> list[Partition]:

@@ -2,7 +2,7 @@
 
 from .loop import SimLoop
 
-# Some day, so that times in a trace look like times.
+# An arbitrary day, so that times in a trace look realistic.
 _EPOCH_MS = 1_700_000_000_000
 
 

@@ -119,7 +119,7 @@ class ReplicaWatch:
                 )
 
     def compare(self, partition: Partition) -> None:
-        """All replicas that the newest leader counts as in sync have what both say is committed."""
+        """All in-sync replicas of the newest leader have everything below both high watermarks."""
         replicas = dict(self.replicas(partition))
         leaders = [(replica.state.leader_epoch, node_id) for node_id, replica in replicas.items() if replica.leader]
         if not leaders:
@@ -137,7 +137,7 @@ class ReplicaWatch:
             try:
                 ours, theirs = batches(leader.log, start, end), batches(other.log, start, end)
             except DiskError:
-                # The fault that was to befall the node has met this read.
+                # The injected fault of the node has hit this read.
                 return
             if ours != theirs:
                 differing = sorted(set(ours) ^ set(theirs))[:4]
