@@ -1,7 +1,7 @@
 """Spark: topics as tables and streams of a PySpark job, read in bulk and written exactly once.
 
-`session` is a Spark session with settings that fit; `run` runs a pipeline. Nothing is imported before it is asked for:
-Spark's workers come through here for each task.
+`session` opens a Spark session with suitable settings; `run` runs a pipeline. Imports are lazy: Spark's workers import
+this module for each task.
 
 Importing this before a session is made has Spark take the running interpreter for what it asks of data sources, unless
 PYSPARK_DRIVER_PYTHON or PYSPARK_PYTHON is set. Spark's default is the first `python3` of the path, which does not know
@@ -33,7 +33,7 @@ def __getattr__(name: str) -> object:
         module = import_module(_WHERE[name])
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
-        # Our own modules are all there: it is one of what the extra installs.
+        # Our own modules are all installed, so it is one of the extra's.
         if missing in ("cordwood", ""):
             raise
         raise ImportError(

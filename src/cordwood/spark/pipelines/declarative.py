@@ -44,7 +44,7 @@ def run_declarative(spec: Path, *, master: str = LOCAL, settings: Mapping[str, s
         command += ["--conf", f"{name}={value}"]
     environment = os.environ | {BOOTSTRAP_VARIABLE: bootstrap}
     with subprocess.Popen([*command, "run", "--spec", str(spec)], env=environment) as process:
-        # Ctrl-C is told to all processes of a terminal, so this one only has to wait.
+        # Ctrl-C reaches all processes of a terminal, so this one only has to wait.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             return process.wait()

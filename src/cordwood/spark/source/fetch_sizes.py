@@ -22,7 +22,7 @@ class FetchSizes:
         self._seen: dict[TopicPartition, _Seen] = {}
 
     def learn(self, partition: TopicPartition, *, offsets: int, size: int, largest_batch: int) -> None:
-        """Of an answer: its whole batches have these many offsets, gaps included, and bytes."""
+        """Records a response: the number of offsets, including gaps, and bytes of its whole batches."""
         self._seen[partition] = _Seen(size / max(offsets, 1), largest_batch)
 
     def enough_for(self, partition: TopicPartition, offsets: int, most: int) -> int:

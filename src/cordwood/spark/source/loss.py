@@ -1,4 +1,4 @@
-"""Records that are gone before they were read: an error, or a warning with `failOnDataLoss=false`."""
+"""Records deleted before they were read: an error, or a warning with `failOnDataLoss=false`."""
 
 import logging
 from collections.abc import Collection

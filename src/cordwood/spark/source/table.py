@@ -1,4 +1,4 @@
-"""A table over topics: which columns it has, and how records become its rows.
+"""A table over topics: its columns, and the conversion of records to rows.
 
 With `valueFormat=bytes` the columns are those of Spark's Kafka connector. With `valueFormat=json` they are the fields
 of the values; a column of the record itself has an underscore before its name (`_key`, `_offset`), and
@@ -56,7 +56,7 @@ def default_schema(options: SourceOptions, pins: PinnedSchemas = ()) -> StructTy
 
 
 def _json_schema(options: SourceOptions) -> str:
-    """As Spark's DDL, which nobody can read here without a session."""
+    """In Spark's DDL, which cannot be parsed here without a session."""
     fields = options.value_format.schema
     if fields is None:
         raise BadOption(
@@ -158,7 +158,7 @@ class Table:
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _made_columns(self, wanted: OffsetRange, schema: Any) -> ParsedColumns | TypedColumns | None:
-        """None where no column is made of values."""
+        """None if no column comes from values."""
         if self._options.registry is not None:
             from cordwood.spark.source.typed_columns import TypedColumns
 
