@@ -95,7 +95,7 @@ class Story:
         return {violation.invariant for violation in violations(self.history)}
 
 
-def test_a_history_as_it_should_be_violates_nothing() -> None:
+def test_a_valid_history_violates_nothing() -> None:
     story = Story()
     story.send("a", 0)
     story.read("a", high_watermark=1, is_alone=True)
@@ -188,7 +188,7 @@ def test_a_reordered_send_is_found() -> None:
     assert story.found() == {"what is sent later lies behind"}
 
 
-def test_a_batch_that_is_there_twice_is_found() -> None:
+def test_a_batch_that_is_duplicated_is_found() -> None:
     story = Story()
     story.send("a", 0)
     story.read("aa", high_watermark=2)
@@ -196,7 +196,7 @@ def test_a_batch_that_is_there_twice_is_found() -> None:
     assert story.found() == {"a batch is appended once", "a batch is read at one place"}
 
 
-def test_a_batch_of_which_a_part_is_there_is_found() -> None:
+def test_a_batch_that_is_partly_written_is_found() -> None:
     story = Story()
     send = story.send("a")
     send.values, send.keys = (b"a", b"b"), (None, None)
@@ -287,7 +287,7 @@ def test_a_read_past_the_high_watermark_or_without_available_data_is_found() -> 
     assert story.found() == {"what is there can be read"}
 
 
-def test_an_offset_that_was_there_and_is_said_to_be_out_of_range_is_found() -> None:
+def test_an_existing_offset_reported_as_out_of_range_is_found() -> None:
     story = Story()
     story.send("a", 0)
     story.read("", 1, error=ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -327,7 +327,7 @@ def test_unrequested_and_undone_deletions_are_found() -> None:
     assert story.found() == {"what was deleted stays deleted"}
 
 
-def test_retention_before_its_time_is_found() -> None:
+def test_premature_retention_is_found() -> None:
     def story_of(seconds_later: float) -> Story:
         story = Story()
         story.history.retention_s = 10.0
@@ -367,7 +367,7 @@ def test_a_timestamp_that_finds_another_record_is_found() -> None:
     assert story.found() == {"a timestamp finds the first record that is not older"}
 
 
-def test_topics_and_settings_that_are_not_as_they_were_are_found() -> None:
+def test_changed_topics_and_settings_are_found() -> None:
     story = Story()
     story.history.topics = {"kept": "id", "lost": "id", "made anew": "id"}
     story.history.final_topics = {"kept": "id", "made anew": "other"}

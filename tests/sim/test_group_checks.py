@@ -62,7 +62,7 @@ class Story:
         return {violation.invariant for violation in violations(self.history)}
 
 
-def test_a_group_as_it_should_be_violates_nothing() -> None:
+def test_a_valid_group_violates_nothing() -> None:
     story = Story()
     first = story.tenure("a", 1, 4, generation=1)
     story.told(-1, "", 1)
@@ -129,7 +129,7 @@ def test_offsets_reported_to_others_are_known() -> None:
     assert story.found() == {"committed offsets never go back"}
 
 
-def test_a_commit_without_an_answer_may_be_done_late() -> None:
+def test_an_unanswered_commit_may_take_effect_late() -> None:
     story = Story()
     tenure = story.tenure("a", 0, 9)
     unanswered = story.commit(5, 1, tenure=tenure)

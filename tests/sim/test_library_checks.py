@@ -45,7 +45,7 @@ class Story:
         return {violation.invariant for violation in violations(self.history)}
 
 
-def test_all_is_well_where_everything_is_in_its_place() -> None:
+def test_an_undamaged_directory_has_no_findings() -> None:
     story = Story("abc").sent("abc").polled("ab", first=0, expected=0).polled("c", first=2, expected=2)
     story.committed(3, given_to=3).told(3, at_s=2.0)
     assert story.found() == set()
@@ -55,7 +55,7 @@ def test_a_producer_whose_records_change_places_is_found() -> None:
     assert Story("ba").sent("ab").found() == {"a producer's records keep their order"}
 
 
-def test_a_record_that_is_acknowledged_without_an_offset_has_to_be_there() -> None:
+def test_a_record_that_is_acknowledged_without_an_offset_must_be_there() -> None:
     assert Story("a").sent("ab").found() == {"nothing acknowledged is lost"}
 
 
@@ -63,11 +63,11 @@ def test_a_record_that_was_not_taken_must_not_be_there() -> None:
     assert Story("a").sent("a", Outcome.REFUSED).found() == {"what is refused is not appended"}
 
 
-def test_a_poll_that_passes_over_a_record_is_found() -> None:
+def test_a_poll_that_skips_a_record_is_found() -> None:
     assert Story("abc").sent("abc").polled("c", first=2, expected=1).found() == {"a poll leaves nothing out"}
 
 
-def test_a_poll_that_gives_a_record_again_is_found() -> None:
+def test_a_poll_that_repeats_a_record_is_found() -> None:
     assert Story("abc").sent("abc").polled("bc", first=1, expected=2).found() == {"a poll goes on where it was"}
 
 

@@ -79,7 +79,7 @@ def mixed_story() -> Story:
     return story
 
 
-def test_transactions_as_they_should_be_violate_nothing() -> None:
+def test_valid_transactions_violate_nothing() -> None:
     story = mixed_story()
     story.read("a.1 b.2 c +1 -2", (2, 1))
     story.read("b.2 c +1", (2, 1), offset=1)
@@ -187,7 +187,7 @@ def test_an_epoch_that_goes_back_is_found() -> None:
     assert "a producer's epochs never go back" in story.found()
 
 
-def test_outputs_that_are_missing_or_there_twice_or_too_many_are_found() -> None:
+def test_missing_duplicate_and_unexpected_outputs_are_found() -> None:
     def story_of(outputs: dict[str, int]) -> Story:
         """Of inputs x and y; the offset that is committed lies between them."""
         story = Story()

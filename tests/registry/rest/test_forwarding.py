@@ -42,7 +42,7 @@ async def serving(*starts: Callable[[], Coroutine[Any, Any, RegistryServer]]) ->
             await server.stop()
 
 
-def test_writes_are_passed_on_over_https_with_certificates_and_passwords(node: EmbeddedNode, tmp_path: Path) -> None:
+def test_writes_are_forwarded_over_https_with_certificates_and_passwords(node: EmbeddedNode, tmp_path: Path) -> None:
     trusted = authority(tmp_path, "ca")
     keys = trusted.issue("registry")
 
@@ -114,7 +114,7 @@ def test_registry_takes_over_where_the_writer_is_gone(node: EmbeddedNode) -> Non
     asyncio.run(check())
 
 
-def test_passed_on_request_is_refused_by_a_registry_that_does_not_write_any_more(node: EmbeddedNode) -> None:
+def test_forwarded_request_is_refused_by_a_registry_that_does_not_write_any_more(node: EmbeddedNode) -> None:
     async def start() -> RegistryServer:
         settings = RegistrySettings(reaching(node.bootstrap), topic="_moved")
         return await RegistryServer.start(settings, SocketNetwork(), SystemClock(), "127.0.0.1", 0)
