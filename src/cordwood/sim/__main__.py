@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
 @app.command()
 def main(
     seeds: Annotated[str, typer.Option(metavar="A..B", help="From A up to, not including, B; or one seed.")],
-    workload: Annotated[Name, typer.Option(help="What is done to the node.")] = _NODE,
+    workload: Annotated[Name, typer.Option(help="The workload to run.")] = _NODE,
     jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = os.cpu_count() or 1,
     keep_going: Annotated[bool, typer.Option(help="Run all seeds, also after one has failed.")] = False,
 ) -> None:

@@ -269,7 +269,7 @@ class ClusterFaults:
         return task
 
     async def _pause(self, seconds: float) -> None:
-        """Up to so long, and no longer than the run."""
+        """Sleeps for up to this time, and no longer than the run."""
         until_s = self._run.now_s + self._source.random() * seconds
         while self._run.now_s < until_s and not self._run.is_over:
             await asyncio.sleep(min(_LOOK_S, until_s - self._run.now_s))

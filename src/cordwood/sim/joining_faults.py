@@ -17,7 +17,7 @@ from cordwood.sim.watches.replica_watch import ReplicaWatch
 # The share of runs in which disks may be lost.
 _CHANCE = 0.5
 _BEFALLS = 0.3
-# Proposals are under way for some milliseconds.
+# Proposals are in flight for some milliseconds.
 _LOOK_S = 0.002
 _MAX_START_S = 3.0
 _MAX_DECISION_S = 1.0

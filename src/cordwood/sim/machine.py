@@ -189,7 +189,7 @@ class Machine:
         disk.crash_at(disk.steps + steps)
 
     def replace_disk(self, root: str) -> SimDisk:
-        """While it is down: an empty one takes the place of the other."""
+        """While it is down: an empty one replaces it."""
         assert not self.is_up
         disk = self.disks[root] = SimDisk(
             self._world.random(f"{self.name}{root}/{self.incarnation}"),

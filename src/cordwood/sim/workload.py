@@ -1,5 +1,4 @@
-"""One run: a node that is crashed and started again, clients that use it meanwhile, and the checks of their
-observations.
+"""One run: a node that is crashed and started again, its clients, and the checks of their observations.
 
 result = run_seed(17, "groups")
 result.violations, result.digest

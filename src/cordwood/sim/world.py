@@ -48,7 +48,7 @@ class World:
         return process
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
-        """Everything that is left ends with `main`."""
+        """Remaining tasks end with `main`."""
         try:
             result = self.loop.run_until_complete(self.process("main").start(main))
         finally:

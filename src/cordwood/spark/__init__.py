@@ -3,7 +3,7 @@
 `session` opens a Spark session with suitable settings; `run` runs a pipeline. Imports are lazy: Spark's workers import
 this module for each task.
 
-Importing this before a session is made has Spark take the running interpreter for what it asks of data sources, unless
+Importing this before a session is created makes Spark use the running interpreter for data sources, unless
 PYSPARK_DRIVER_PYTHON or PYSPARK_PYTHON is set. Spark's default is the first `python3` of the path, which does not know
 `format("cordwood")` where a virtual environment is not activated.
 """
@@ -33,7 +33,7 @@ def __getattr__(name: str) -> object:
         module = import_module(_WHERE[name])
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
-        # Our own modules are all installed, so it is one of the extra's.
+        # Our own modules are always installed, so the missing one belongs to the extra.
         if missing in ("cordwood", ""):
             raise
         raise ImportError(

@@ -5,7 +5,7 @@ can keep the outcome (class data sharing, JEP 350). `class_archive_making` creat
 locates it, checks whether it can be used, and passes it to Java.
 
 Java looks at an archive's head, and at jars whose size or time has changed, and goes without it. It crashes, though, if
-the file is shorter than its head says: so a seal beside it tells what it was, and it is compared before each use.
+the file is shorter than its head says: so a seal beside it records its properties, which are compared before each use.
 """
 
 import json
@@ -63,7 +63,7 @@ def archive_options(archive: Path) -> str:
 
 
 def whole_archive(java: JavaRuntime, environment: Mapping[str, str] = os.environ) -> Path | None:
-    """That of this Java and this Spark. One that is not as it was made is removed."""
+    """That of this Java and this Spark. A modified one is removed."""
     try:
         seal = seal_path(java, environment)
         text = seal.read_text()
@@ -76,7 +76,7 @@ def whole_archive(java: JavaRuntime, environment: Mapping[str, str] = os.environ
 
 
 def seal_path(java: JavaRuntime, environment: Mapping[str, str] = os.environ) -> Path:
-    """Named by all that an archive depends on, so that another Java or another Spark does not meet it. Raises
+    """Its name has everything that an archive depends on, so that another Java or Spark does not use it. Raises
     `OSError`."""
     spark_home = Path(_find_spark_home())
     parts = [
@@ -141,7 +141,7 @@ def is_worth_a_hint(java: JavaRuntime, environment: Mapping[str, str] = os.envir
 
 
 def _sealed(folder: Path, text: str) -> Path | None:
-    """The archive that a seal names, if all of it is as it was."""
+    """The archive that a seal names, if it is unmodified."""
     try:
         seal: Any = json.loads(text)
         kept = folder / str(seal["folder"])

@@ -41,7 +41,7 @@ class ArchiveNotMade(SparkError):
 class MadeArchive:
     path: Path
     size_mb: int
-    """With all that belongs to it."""
+    """Includes all its files."""
     seconds_without: float
     """From starting Spark to the first row."""
     seconds_with: float

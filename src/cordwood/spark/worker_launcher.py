@@ -73,7 +73,7 @@ def _forward_signals(pid: int) -> None:
         try:  # noqa: SIM105  contextlib would have to be imported
             os.kill(pid, number)
         except ProcessLookupError:
-            # Its end is on its way here.
+            # Its exit is being reported.
             pass
 
     for number in _FORWARDED:

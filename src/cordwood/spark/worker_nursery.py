@@ -60,7 +60,7 @@ _STREAMS: Final = 3
 
 
 def start_nursery() -> None:
-    """For all that is started with this environment; once for a process. It ends with this process."""
+    """For all processes started with this environment; once for a process. It ends with this process."""
     if NURSERY_VARIABLE in os.environ or not hasattr(os, "fork"):
         return
     folder = tempfile.mkdtemp(prefix="cordwood-nursery-")

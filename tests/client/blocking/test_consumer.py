@@ -220,7 +220,7 @@ def test_a_second_thread_is_refused_while_the_first_reads(node: AnyCluster) -> N
         while not tried.is_set():
             consumer.poll(timeout_ms=1000)
         other.join()
-    assert "serves one thread at a time; give thread the other one of its own" in str(refused[0])
+    assert "serves one thread at a time; give thread the other its own" in str(refused[0])
 
 
 def read_until_interrupted(consumer: Consumer) -> None:

@@ -161,7 +161,7 @@ def test_topic_is_not_created_with_fewer_replicas_than_are_wanted(node: Embedded
         settings = RegistrySettings(reaching(node.bootstrap), "_three", replication_factor=3, init_timeout_s=0.3)
         await RegistryServer.start(settings, SocketNetwork(), SystemClock(), "127.0.0.1", 0)
 
-    with pytest.raises(UnusableTopic, match=r"_three is to have 3 replicas, and the cluster has 1 brokers .*factor"):
+    with pytest.raises(UnusableTopic, match=r"_three must have 3 replicas, but the cluster has 1 brokers .*factor"):
         asyncio.run(start())
 
 

@@ -19,7 +19,7 @@ def offsets_keep_their_records(history: History) -> Iterator[Violation]:
     sent = {value: send for send in history.sends for value in send.values}
     for partition, incarnation, offset, value, is_marker, source in _observations(history):
         if not is_marker and (value not in sent or sent[value].partition != partition):
-            yield Violation("nothing is read that nobody sent", f"{value[:60]!r} at {_at(partition, offset)}: {source}")
+            yield Violation("only sent records are read", f"{value[:60]!r} at {_at(partition, offset)}: {source}")
             continue
         first = known.setdefault((partition, history.era(incarnation)), {}).setdefault(offset, (value, source))
         if first[0] != value:

@@ -42,11 +42,11 @@ def _judged(transaction: Transaction, ends: list[str], history: History) -> Iter
     if len(ends) > 1:
         yield Violation("a transaction is committed as a whole", f"its records are {ends}: {transaction}")
     elif transaction.fate is Fate.COMMITTED and ends not in ([], ["committed"]):
-        yield Violation("what is committed stays committed", f"its records are {ends}: {transaction}")
+        yield Violation("committed transactions stay committed", f"its records are {ends}: {transaction}")
     elif transaction.is_in_ledger and ends not in ([], ["committed"]):
-        yield Violation("what is prepared can be committed", f"its records are {ends}: {transaction}")
+        yield Violation("prepared transactions can be committed", f"its records are {ends}: {transaction}")
     elif transaction.fate is Fate.NOT_COMMITTED and "committed" in ends:
-        yield Violation("nothing is committed that nobody committed", str(transaction))
+        yield Violation("only transactions with a commit request are committed", str(transaction))
     told = {read.metadata for read in history.groups.offset_reads}
     seen = [
         commit

@@ -1,4 +1,4 @@
-"""A leader comes from the replicas that have all that is committed, unless the topic may lose some of it."""
+"""A leader is elected from the replicas with all committed records, unless the topic may lose some."""
 
 from collections.abc import Iterator
 

@@ -70,7 +70,7 @@ def _stale_reads(reads: list[OffsetRead], acknowledged: list[Commit], commits: "
             # only fetches of stable offsets wait for it.
             if (is_stable or read.require_stable) and _all_precede(seen, before):
                 gone_back = read.offset < before[0].offset
-                invariant = "committed offsets never go back" if gone_back else "the last commit is the one that counts"
+                invariant = "committed offsets never go back" if gone_back else "the last commit wins"
                 yield Violation(invariant, f"{read}; it was {_listed(seen)}; but before: {_listed(before)}")
                 break
 
@@ -79,14 +79,14 @@ def _wrong(read: OffsetRead, seen: list[Commit]) -> Violation | None:
     """The violations that don't depend on the order of commits. Commits without a number may have been read, too."""
     if not seen:
         is_of_nobody = read.offset >= 0
-        return Violation("a committed offset is as it was committed", f"{read}; nobody's") if is_of_nobody else None
+        return Violation("a committed offset is unchanged", f"{read}; nobody's") if is_of_nobody else None
     one = seen[0]
     if (one.offset, one.group, one.partition) != (read.offset, read.group, read.partition):
-        return Violation("a committed offset is as it was committed", f"{read}; {one}")
+        return Violation("a committed offset is unchanged", f"{read}; {one}")
     if one.outcome is CommitOutcome.REFUSED:
-        return Violation("what is refused is not committed", f"{read}; {one}, error {one.error}")
+        return Violation("refused commits have no effect", f"{read}; {one}, error {one.error}")
     if one.begun_s > read.ended_s:
-        return Violation("an offset is not told before it is committed", f"{read}; {one}")
+        return Violation("offsets are visible only after their commit", f"{read}; {one}")
     return None
 
 
@@ -122,5 +122,5 @@ def _of_former_owners(history: History) -> Iterator[Violation]:
                 and other.owner != mine.owner
                 and other.begun_s < min(commit.asked_s, other.ended_s)
             ):
-                yield Violation("only who has a partition commits for it", f"{commit}; but {other}")
+                yield Violation("only owners commit", f"{commit}; but {other}")
                 break

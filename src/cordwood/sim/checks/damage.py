@@ -76,7 +76,7 @@ def what_is_lost_is_said(history: History) -> Iterator[Violation]:
         served = damage.served.get(partition)
         if served is None:
             if _has_records(damage, name) and not any(name in line for line in said):
-                yield Violation("what is lost is said", f"nothing about {name}; {_told(damage)}")
+                yield Violation("losses are logged", f"nothing about {name}; {_told(damage)}")
             continue
         flipped = any(injury.means is Means.FLIP for injury in damage.of(partition))
         for offset, value in _acknowledged(history, partition):
@@ -85,7 +85,7 @@ def what_is_lost_is_said(history: History) -> Iterator[Violation]:
                 continue
             # The checksum covers neither the base offset of a batch nor its length.
             if not flipped:
-                yield Violation("what is lost is said", f"{name}@{offset}; {_told(damage)}")
+                yield Violation("losses are logged", f"{name}@{offset}; {_told(damage)}")
                 break
 
 

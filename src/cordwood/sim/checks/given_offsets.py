@@ -21,4 +21,4 @@ def only_what_was_given_is_committed(history: History) -> Iterator[Violation]:
         log = there.get(commit.partition, [])
         skipped = log[bisect_left(log, commit.given_to) : bisect_left(log, commit.offset)]
         if skipped:
-            yield Violation("only what was given is committed", f"not {skipped[:10]}: {commit}")
+            yield Violation("only returned records are committed", f"not {skipped[:10]}: {commit}")

@@ -24,7 +24,7 @@ def polls_leave_nothing_out(history: History) -> Iterator[Violation]:
         if offsets != sorted(set(offsets)):
             yield Violation("a poll is in order", str(read))
         elif offsets[0] < read.offset:
-            yield Violation("a poll goes on where it was", str(read))
+            yield Violation("polls continue at the position", str(read))
         elif not read.is_committed:
             log = there.get(read.partition, [])
             expected = log[bisect_left(log, read.offset) : bisect_left(log, read.next_offset)]

@@ -10,7 +10,7 @@ from .violation import Violation
 
 def reads_are_whole_and_behind_the_high_watermark(history: History) -> Iterator[Violation]:
     for what in history.broken:
-        yield Violation("what is read is as it was sent", what)
+        yield Violation("records are read as they were sent", what)
     for read in history.reads:
         if read.error or read.is_polled:
             continue
@@ -28,7 +28,7 @@ def reads_are_whole_and_behind_the_high_watermark(history: History) -> Iterator[
         if offsets and read.is_committed and offsets[-1] >= read.last_stable_offset:
             yield Violation("nothing is read past the last stable offset", str(read))
         if read.is_alone and read.next_offset <= read.offset < read.limit:
-            yield Violation("what is there can be read", str(read))
+            yield Violation("existing records can be read", str(read))
         if not read.start_offset <= read.offset <= max(read.high_watermark, read.offset):
             yield Violation("a read lies within the log", str(read))
     yield from _out_of_range(history)

@@ -187,7 +187,7 @@ class Client:
         self._favourite = None
 
     async def pause(self, seconds: float) -> None:
-        """Up to so long."""
+        """Sleeps for up to this time."""
         await asyncio.sleep(self.source.random() * seconds)
 
     def chance(self, probability: float) -> bool:

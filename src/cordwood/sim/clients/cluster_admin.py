@@ -90,7 +90,7 @@ class ClusterAdmin(Client):
         await self.ask(AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=_TIMEOUT_MS))
 
     async def _throttle(self) -> None:
-        """Or the throttle is taken off again."""
+        """Sets or removes the throttle."""
         topic = self.source.choice(self.run.partitions)[0]
         is_set = self.chance(0.6)
         rate = self.source.choice(_THROTTLES_BYTES)
@@ -98,7 +98,7 @@ class ClusterAdmin(Client):
         await self._alter(_TOPIC, topic, dict.fromkeys(_THROTTLED, "*" if is_set else None))
 
     async def _elect(self) -> None:
-        """The preferred replica is to lead again."""
+        """Elects the preferred replica."""
         topics = [
             TopicPartitions(topic=topic, partitions=indexes) for topic, indexes in by_topic(list(self.run.partitions))
         ]

@@ -73,7 +73,7 @@ class PlainProducer(Client):
         batches = {partition: encode(self, send) for partition, send in sends.items()}
         if self.chance(_CORRUPT):
             broken = self.source.choice(list(batches.values()))
-            # Behind the checksum, which covers all that follows it.
+            # After the checksum, which covers everything that follows it.
             broken[self.source.randrange(21, len(broken))] ^= 1 << self.source.randrange(8)
         version = self.source.randint(_ZSTD_SINCE, ProduceRequest.stable_versions.high)
         request = produce_request(self.run, batches, acks)
@@ -90,7 +90,7 @@ class PlainProducer(Client):
 
 
 class IdempotentProducer(Client):
-    """To one partition, several requests in flight; all that is not answered is sent again, in order."""
+    """To one partition, several requests in flight; all unanswered requests are sent again, in order."""
 
     def __init__(self, run: Run, name: str, partition: Partition, acks: int = -1) -> None:
         super().__init__(run, name)

@@ -173,7 +173,7 @@ class ClassicMember(Member):
             self.member_id = ""
             raise Fenced(error.name)
         if error == ErrorCode.ILLEGAL_GENERATION:
-            # The group has gone on without it.
+            # The group has continued without it.
             self.hands.let_go_of_all()
 
     def note_error(self, error: ErrorCode) -> None:

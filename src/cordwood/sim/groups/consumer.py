@@ -114,7 +114,7 @@ class ConsumerMember(Member):
                 await self.pause(self.plan.rebalance_timeout_s * 1.5)
             await self.commit_before_letting_go()
             if not all(partition in self.hands for partition in revoked):
-                raise Fenced("it heard so when it committed")
+                raise Fenced("it got that error when it committed")
             self.hands.let_go(revoked)
         self.hands.take(
             [partition for partition in assigned if partition not in self.hands],

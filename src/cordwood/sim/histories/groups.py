@@ -87,7 +87,7 @@ class OffsetRead:
 
     def __str__(self) -> str:
         return (
-            f"{self.client} was told of offset {self.offset} (commit {self.metadata or 'none'}) for "
+            f"{self.client} read offset {self.offset} (commit {self.metadata or 'none'}) for "
             f"{partition_name(self.partition)} in {self.group}, {self.begun_s:.6f}-{self.ended_s:.6f}"
         )
 

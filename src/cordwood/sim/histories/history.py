@@ -21,9 +21,9 @@ from .transactions import TransactionHistory
 class Promise(Enum):
     """The meaning of an acknowledgement in this run."""
 
-    DURABLE = "flush.messages=1: what is acknowledged or read survives everything"
-    KILLS = "the defaults, without a power loss: what is acknowledged or read survives the process"
-    REPLICATED = "acks=all, min.insync.replicas=2: what is acknowledged survives if a replica in sync keeps its disk"
+    DURABLE = "flush.messages=1: acknowledged and read records survive everything"
+    KILLS = "the defaults, without a power loss: acknowledged and read records survive the process"
+    REPLICATED = "acks=all, min.insync.replicas=2: acknowledged records survive if an in-sync replica keeps its disk"
     PREFIX = "the defaults, with power losses: each may take the end of a log"
 
 

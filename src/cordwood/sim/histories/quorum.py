@@ -52,7 +52,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """A member goes on from a snapshot that it was sent."""
+    """A member continues from a snapshot that it received."""
 
     at_s: float
     node_id: int

@@ -16,7 +16,7 @@ class Led:
     partition: Partition
     epoch: int
     high_watermark: int
-    # Those that the leader takes to be in sync, by which partition epoch.
+    # The leader's in-sync set, and its partition epoch.
     isr: tuple[int, ...] = ()
     partition_epoch: int = -1
 

@@ -129,7 +129,7 @@ class GroupWatch(Watch):
                 for topic in response.assignment.topic_partitions
                 for index in topic.partitions
             }
-        # While it holds partitions to be revoked, its rebalance timeout runs, whatever else it receives.
+        # While it holds partitions to be revoked, its rebalance timeout runs, regardless of other answers.
         if self._assigned.issuperset(self._hands.held):
             self._hands.was_left_alone(sent_s)
 

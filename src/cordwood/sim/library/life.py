@@ -120,7 +120,7 @@ class LibraryClient(Client, ABC):
         )
 
     async def _started(self, make: Callable[[], S]) -> S:
-        """A client of the library; at its start one does not insist, so it is made again until a node answers."""
+        """A client of the library; at its start a client gives up, so it is created again until a node answers."""
         while True:
             made = make()
             try:

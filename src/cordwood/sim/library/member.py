@@ -183,7 +183,7 @@ class LibraryMember(LibraryClient):
     def _let_go(self, partitions: list[Partition]) -> None:
         for partition in partitions:
             if partition not in self.hands:
-                self.complain(f"is to let go of {partition_name(partition)}, which it does not have")
+                self.complain(f"must release {partition_name(partition)}, which it does not own")
         self.hands.let_go([partition for partition in partitions if partition in self.hands])
         for partition in partitions:
             self._watch.given.pop(partition, None)
@@ -212,7 +212,7 @@ class LibraryMember(LibraryClient):
         }
         for partition, committed in offsets.items():
             if committed.metadata not in acknowledged:
-                self.complain(f"was told that {committed} is committed for {partition}, which nobody said")
+                self.complain(f"got {committed} as committed for {partition}, which was never answered")
 
     def _offsets(self, partitions: list[Partition]) -> dict[TopicPartition, OffsetAndMetadata]:
         """With numbers, by which they are known."""

@@ -160,7 +160,7 @@ class Transactor:
         try:
             await self._insist(lambda: producer.send_offsets_to_transaction(offsets, group))
         except CommitFailed as error:
-            # The group has gone on without this member.
+            # The group has continued without this member.
             raise TransactionAbortable from error
 
     async def end(self, producer: Producer, *, commit: bool) -> bool:
@@ -189,10 +189,10 @@ class Transactor:
         self.watch.committed()
         for send in self._sends:
             if send.outcome is not Outcome.ACKNOWLEDGED:
-                self._client.complain(f"was told that {self.watch.transaction} is committed, with {send}")
+                self._client.complain(f"got a commit of {self.watch.transaction}, with {send}")
 
     async def _insist(self, call: Callable[[], Awaitable[object]], *, is_patient: bool = False) -> None:
-        """A call that is not done in time is made again, which goes on waiting. Raises `TransactionAbortable`."""
+        """A call that times out is repeated, which continues to wait. Raises `TransactionAbortable`."""
         while True:
             try:
                 await call()

@@ -2,7 +2,7 @@
 
 Version 1 says which partitions it will write to, and keeps its epoch from one transaction to the next. So an unanswered
 request could arrive in a later transaction and do harm: the producer takes a new epoch. In version 2 (KIP-890) the
-broker adds partitions and each transaction has an epoch of its own; anything can be sent again.
+broker adds partitions and each transaction has its own epoch; anything can be sent again.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,8 +1,7 @@
 """The simulated Disk: in memory, deterministic, and able to lose power at any step.
 
     disk = SimDisk(random.Random(seed))
-    disk.crash_at(step)           # a run without faults tells how many there are: `disk.steps`
-    try:
+    disk.crash_at(step)           # a run without faults counts the steps: `disk.steps` try:
         use(disk)
     except SimulatedCrash:
         disk = disk.restart()     # the surviving data; see `file_system.py`
@@ -32,7 +31,7 @@ T = TypeVar("T")
 
 
 class SimulatedCrash(BaseException):
-    """The power is gone. Not an Exception: no handler of the code under test may survive it."""
+    """The power failed. Not an Exception: no handler of the code under test may survive it."""
 
 
 class DiskWatcher(Protocol):
@@ -409,6 +408,6 @@ class SimFile:
             raise FileGone(f"{self.path} was deleted")
         with self._disk._guard("open", self.path):
             inode = self._disk._machine.files.find_file(self.path)
-        assert self._inode in (None, inode), f"{self.path} was replaced: this File is of the one that was there before"
+        assert self._inode in (None, inode), f"{self.path} was replaced: this File belongs to a deleted file"
         self._inode = inode
         return inode

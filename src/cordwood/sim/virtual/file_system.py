@@ -72,7 +72,7 @@ class FileSystem:
         return node
 
     def walk(self) -> Iterator[tuple[str, "Inode | Directory"]]:
-        """Every path below the root with what is there, a directory before its content, sorted by name."""
+        """Every path below the root with its entry, a directory before its content, sorted by name."""
         return self._live.walk("")
 
     def describe_journal(self) -> list[str]:

@@ -261,7 +261,7 @@ class SimLoop(LoopWithoutSystem):
         """The job runs at once at a random later time, and its result arrives some time after that: other events come
         before, between or after, never within."""
         if executor is not None:
-            raise NotImplementedError("the simulated loop has one executor of its own: None")
+            raise NotImplementedError("the simulated loop has its own executor: None")
         process = process_of()
         if process is not None and not process.alive:
             raise SimulatedCrash(f"{process.name} is dead and starts nothing")

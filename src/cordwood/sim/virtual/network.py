@@ -6,7 +6,7 @@
     network.block("one", "two")            # nothing gets from one to the other until `unblock`
     network.lose_connections("broker")
 
-A process that is killed takes its listeners and connections with it: its peers hear of that as of any loss.
+A process that is killed takes its listeners and connections with it: its peers notice that like any loss.
 """
 
 import asyncio

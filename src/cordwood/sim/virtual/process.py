@@ -4,8 +4,8 @@
     task = process.start(main())
     process.kill()            # no callback, timer, task or thread job of its will ever run again
 
-A process is a context variable: whatever its code schedules carries it, as it carries any other, so the loop knows the
-process of each callback. Things outside (its connections, its disk) are told with `when_killed`.
+A process is a context variable: callbacks inherit it like any other, so the loop knows the process of each callback.
+Outside objects (its connections, its disk) are notified with `when_killed`.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class Process:
         self._when_killed.append(callback)
 
     def kill(self) -> None:
-        """May be called from within its own code, which goes on until it returns to the loop, without any effect."""
+        """May be called from within its own code, which continues until it returns to the loop, without any effect."""
         if not self.alive:
             return
         self.alive = False

@@ -102,8 +102,8 @@ class PartitionWatch:
         return {node_id for node_id, _ in self._lossy}
 
     def is_spared(self, node_id: int, alive: set[int]) -> bool:
-        """Returns whether nothing acknowledged would be lost with this broker's disk: of each of its partitions a
-        broker that is alive has all that is committed."""
+        """Returns whether nothing acknowledged would be lost with this broker's disk: a live broker has all committed
+        records of each of its partitions."""
         return all(
             any(other != node_id and other in alive and (other, partition) not in self._lossy for other in _safe(state))
             for partition, state in self.states.items()
@@ -112,7 +112,7 @@ class PartitionWatch:
 
 
 def _safe(state: PartitionState) -> tuple[int, ...]:
-    """The replicas that have all that is committed (KIP-966)."""
+    """The replicas with all committed records (KIP-966)."""
     return (*state.isr, *state.elr)
 
 

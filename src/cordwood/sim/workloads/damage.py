@@ -35,7 +35,7 @@ from cordwood.wire.records import decode_batch
 from .base import Workload, busy_settings
 
 _STRETCH_S = 3.0
-# After the damage: longer than deletions are put off, and than all that is done in the background.
+# After the damage: longer than the delay of deletions and than all background work.
 _SETTLING_S = 4.0
 _TOPICS = ("first", "second", "third")
 _DOOMED = "doomed"
@@ -112,7 +112,7 @@ async def _fill(run: Run, source: Random) -> bool:
 
 
 async def _move_about(admin: Admin) -> None:
-    """Between the log directories, so that some are on their way when the node ends."""
+    """Moves replicas between the log directories, so that some moves are in progress when the node ends."""
     try:
         while True:
             await admin.pause(_STRETCH_S)

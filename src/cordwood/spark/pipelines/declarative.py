@@ -38,7 +38,7 @@ def run_declarative(spec: Path, *, master: str = LOCAL, settings: Mapping[str, s
             "expected local[4], or sc://host:15002"
         )
     prepare_environment(master, settings)
-    # Declarative pipelines speak to a Connect server, which is started here if it is to be local.
+    # Declarative pipelines speak to a Connect server, which is started here if it is local.
     command = [str(_COMMAND), "--remote", master]
     for name, value in settings.items():
         command += ["--conf", f"{name}={value}"]

@@ -148,6 +148,6 @@ def _lost(left: LeftTransaction, error: BrokerError, failed: int, asked: int, wh
     return (
         f"{failed} of {asked} transactions{where} of a batch that is decided cannot be committed, so that their rows "
         f"are lost: the first is {left.transactional_id} of producer {left.producer_id}, epoch {left.epoch} ({error}). "
-        "Brokers abort what is open for longer than kafka.transaction.timeout.ms, unless they allow two phases "
-        "(transaction.two.phase.commit.enable)"
+        "Brokers abort transactions that are open for longer than kafka.transaction.timeout.ms, unless they allow two "
+        "phases (transaction.two.phase.commit.enable)"
     )

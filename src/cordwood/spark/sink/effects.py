@@ -16,7 +16,7 @@ class OwnLedger:
 
 @dataclass(frozen=True, slots=True)
 class ReadLedger:
-    """The query's last decision, of all that were taken before the ledger was owned; or None."""
+    """The query's last decision before the ledger was owned; or None."""
 
     query: str
 

@@ -29,7 +29,7 @@ _TWO_PHASES = "transaction.two.phase.commit.enable"
 # The transaction timeout without two-phase commit: from a task's first row until the driver has ended it. Brokers allow
 # no more by default (transaction.max.timeout.ms).
 _TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
-# A driver that dies between writing its decision and committing it holds others' decisions up for so long.
+# A driver that dies between writing its decision and committing it blocks others' decisions for this time.
 _LEDGER_TIMEOUT_MS = 10_000
 _BULK: Mapping[str, object] = {
     # The size of 10,000 rows of 100 bytes, which Spark passes at once, for each of a few partitions: half of it makes

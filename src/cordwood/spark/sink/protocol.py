@@ -71,8 +71,8 @@ def commit_batch(
     sweeps = 0 if last is None else last.sweeps
     if any(seen != sweeps for seen in begun_at):
         raise SweptAway(
-            f"another driver of query {scope.query} has gone on from batch {batch - 1} while batch {batch} was written "
-            "here, and has aborted it; the query can be started again"
+            f"another driver of query {scope.query} has continued from batch {batch - 1} while batch {batch} was "
+            "written here, and has aborted it; the query can be started again"
         )
     # A transaction that is open before the decision and not named by it can never be committed: it belongs to this
     # batch or an older one.
@@ -102,7 +102,7 @@ def sweep_run(scope: Scope, *, at_once: int = ENDS_AT_ONCE) -> Steps[int]:
     """
     left: Sequence[LeftTransaction] = yield ListOpen(scope.prefix)
     if not left:
-        # To own the ledger would fail a commit that another driver has under way.
+        # Owning the ledger would fail a commit that another driver has in progress.
         return 0
     yield OwnLedger(scope.query)
     last: LedgerEntry | None = yield ReadLedger(scope.query)

@@ -102,7 +102,7 @@ class _Attempt:
         return producer
 
     async def _send(self, producer: Producer, batch: pa.RecordBatch) -> None:
-        """Waits for room, so that no more is in memory than `buffer.memory`."""
+        """Waits for room, so that memory use stays below `buffer.memory`."""
         columns = self._columns
         for records in columns.records(batch):
             delivery = await producer.send_arrow(

@@ -1,6 +1,6 @@
 """**FetchSizes**: how much to ask for, so that little comes from beyond the end of a range; sans-IO.
 
-A task of a micro-batch reads some offsets of a partition that goes on. With `maxBytesPerBatch` as the only limit it
+A task of a micro-batch reads some offsets of a growing partition. With `maxBytesPerBatch` as the only limit it
 fetched, checked and decoded half as much again as it needed (125,000 records of 140 bytes), and was slower by a fifth.
 """
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 def link_to(settings: Mapping[str, object], *, patient: bool = False) -> "Link":
     """By Kafka's names. Raises a `ClientError` when no broker answers: at once, so that a mistyped address is reported
-    of it, or with `patient` after `default.api.timeout.ms`, because a broker that was there may come back."""
+    of it, or with `patient` after `default.api.timeout.ms`, because a broker that was reachable may come back."""
     key = tuple(sorted((name, str(value)) for name, value in settings.items()))
     with _lock:
         link = _links.get(key)

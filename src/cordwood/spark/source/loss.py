@@ -14,7 +14,7 @@ _ADVICE = "set failOnDataLoss=false to continue with the records that remain"
 
 @dataclass(frozen=True, slots=True)
 class LossReport:
-    """Raises `DataLoss`, or goes on."""
+    """Raises `DataLoss`, or logs a warning."""
 
     fails: bool
 

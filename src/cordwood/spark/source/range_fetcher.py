@@ -1,4 +1,4 @@
-"""Fetches one range of a partition: large answers, the next of them on its way while one is being used."""
+"""Fetches one range of a partition: large responses, the next one in flight while one is being used."""
 
 import asyncio
 from dataclasses import dataclass

@@ -5,7 +5,7 @@ of the values; a column of the record itself has an underscore before its name (
 `_corrupt_record` is the text of a value that does not parse.
 
 With `registry` the columns are the connector's, of which `key` and `value` have the types of their schemas. Beside
-them, `_corrupt_key`, `_corrupt_value` and `_corrupt_reason` tell of what could not be decoded.
+them, `_corrupt_key`, `_corrupt_value` and `_corrupt_reason` describe records that could not be decoded.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _json_schema(options: SourceOptions) -> str:
 
 
 def record_column(name: str, value_format: ValueFormat) -> str | None:
-    """The connector's name for a column of a table; None for one that is made of the value."""
+    """The connector's name for a column of a table; None for one that comes from the value."""
     if value_format.name == "bytes":
         return name if name in COLUMN_TYPES else None
     return name[1:] if name.startswith("_") and name[1:] in COLUMN_TYPES else None
