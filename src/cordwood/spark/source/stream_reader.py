@@ -132,7 +132,7 @@ class _StreamReader(DataSourceStreamReader):
             if before.part in now and not now[before.part].reads_as(before):
                 raise CannotRead(
                     f"the query's checkpoint was begun with {before}, and its table has {now[before.part]}; set the "
-                    "source's option checkpointLocation to the checkpoint of the query, and it continues with its schema"
+                    "source's option checkpointLocation to the query's checkpoint, and it continues with its schema"
                 )
 
     def stop(self) -> None:
