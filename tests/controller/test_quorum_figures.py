@@ -56,7 +56,7 @@ def test_an_election_takes_from_the_first_pre_vote_to_the_next_leader() -> None:
     assert figures.election_ms.average == 500
 
 
-def test_pre_votes_that_lead_back_to_the_same_leader_are_no_election() -> None:
+def test_pre_votes_that_lead_back_to_the_same_leader_are_not_counted_as_an_election() -> None:
     time = Time()
     figures = QuorumFigures(time.monotonic)
     figures.stepped(follower(1, 2), prospective(1), time.now_s)
@@ -75,7 +75,7 @@ def test_a_replica_that_has_voted_is_named_so(voted_key: ReplicaKey | None, name
     assert state_name(Unattached(1, None, voted_key, None, None), is_voter=True) == name
 
 
-def test_the_time_of_steps_is_no_idle_time() -> None:
+def test_the_time_of_steps_is_not_idle_time() -> None:
     time = Time()
     figures = QuorumFigures(time.monotonic)
     time.now_s += 3

@@ -18,7 +18,7 @@ def test_a_controller_that_is_away_for_a_moment_is_not_logged() -> None:
     assert reachability.succeeded(ONE, 100 + GRACE_S - 1) is None
 
 
-def test_one_line_names_all_that_are_away_and_is_repeated_rarely() -> None:
+def test_one_line_names_all_missing_controllers_and_is_repeated_rarely() -> None:
     reachability = Reachability()
     failed(reachability, ONE, 100)
     failed(reachability, TWO, 103)

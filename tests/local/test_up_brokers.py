@@ -166,7 +166,7 @@ def test_what_a_failed_start_of_one_node_leaves_does_not_keep_a_cluster_out(tmp_
         (("--brokers", "101"), "more than 100 nodes of a kind"),
     ],
 )
-def test_where_a_cluster_cannot_listen_is_said_in_a_line(arguments: tuple[str, ...], told: str) -> None:
+def test_a_bind_error_of_a_cluster_is_one_line(arguments: tuple[str, ...], told: str) -> None:
     with up(*THREE, "--ephemeral", *arguments) as cluster:
         assert cluster.process.wait(PATIENCE_S) == 2
         cluster.end()
@@ -202,7 +202,7 @@ def test_one_node_does_not_take_the_folder_of_a_cluster(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("--port", "0"), THREE], ids=["node", "cluster"])
-def test_a_closed_terminal_stops_nodes_and_removes_what_is_temporary(arguments: tuple[str, ...]) -> None:
+def test_a_closed_terminal_stops_nodes_and_removes_temporary_data(arguments: tuple[str, ...]) -> None:
     with up(*arguments, "--ephemeral") as process:
         data = Path(process.await_line("is ready")[0].rpartition("data in ")[2].strip())
         assert data.is_dir()
@@ -211,7 +211,7 @@ def test_a_closed_terminal_stops_nodes_and_removes_what_is_temporary(arguments: 
         assert process.errors == [""]
 
 
-def test_a_node_that_was_told_to_ignore_hangups_goes_on() -> None:
+def test_a_node_that_was_told_to_ignore_hangups_continues() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         process = UpProcess("--port", "0", "--ephemeral")

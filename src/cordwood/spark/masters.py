@@ -1,4 +1,4 @@
-"""Spark's masters: where a session runs. Spark itself tells of one that it does not know with a Java stack trace."""
+"""Spark's masters: where a session runs. Spark itself reports an unknown one with a Java stack trace."""
 
 import os
 import re

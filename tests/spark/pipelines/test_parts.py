@@ -110,7 +110,7 @@ def test_a_pipelines_own_default_counts_where_nothing_is_said() -> None:
     assert arguments_of(pipeline, {}, {}) == {}
 
 
-def test_brokers_are_at_the_usual_address_where_neither_the_pipeline_nor_its_user_says() -> None:
+def test_the_default_address_is_used_unless_the_pipeline_or_its_user_sets_one() -> None:
     def without_default(spark: object, bootstrap: str) -> None: ...
 
     assert arguments_of(without_default, {}, {}) == {"bootstrap": "127.0.0.1:9092"}

@@ -124,8 +124,8 @@ def run_node(options: NodeOptions) -> int:
 
 @contextmanager
 def _ending_on_signals() -> Iterator[None]:
-    """Until a node has started, and then stops cleanly: at once, as by a crash, also while it checks its logs. What is
-    temporary is removed."""
+    """Handles signals until a node has started: the process exits at once, as in a crash, even while it checks its
+    logs. Temporary data is removed."""
 
     def end(number: int, _frame: object) -> NoReturn:
         # Don't log the work interrupted by this.
@@ -206,7 +206,7 @@ def _read_config(
     if host in EVERY_ADDRESS and not any({"listeners", "advertised.listeners"} & set(said.settings) for said in layers):
         shown_port = DEFAULT_PORT if port is None else port
         raise ConfigError(
-            f"--host {host} listens on every address of this machine, and clients have to be told which one to connect "
+            f"--host {host} listens on every address of this machine, and clients need to know which one to connect "
             "to: set advertised.listeners to a name or an address of this machine, for example\n"
             f"  --set advertised.listeners=PLAINTEXT://{platform.node() or 'broker1.example.com'}:{shown_port}"
         )

@@ -71,7 +71,7 @@ def registry_settings(node: Node) -> RegistrySettings:
 
 def _as_the_node(node: Node) -> ClientSettings:
     """Connects through the inter-broker listener with the certificate that the node presents to other brokers, so that
-    the registry has the node's permissions whatever other listeners demand of clients."""
+    the registry has the node's permissions, independent of other listeners' requirements."""
     name = node.config.listeners.inter_broker
     tls, address = client_tls(node.config, name), node.addresses[name]
 

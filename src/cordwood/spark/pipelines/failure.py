@@ -2,9 +2,9 @@
 
 import re
 
-# Spark puts these around what a user wants to know.
+# Spark wraps the useful message in these.
 _FRAME = re.compile(r"^\[[A-Z_.]+\] (Query \[[^]]*\] terminated with exception: )?")
-# A plan follows behind a semicolon.
+# A plan follows after a semicolon.
 _STATE = re.compile(r"\s*SQLSTATE: \w+(;.*)?", re.DOTALL)
 _TAILS = ("\n=== Streaming Query ===", "\nJVM stacktrace:", "\nDriver stacktrace:", "\n\tat ")
 _CALL = re.compile(r"^An error occurred while calling .*\n: [\w.$]+: ")
