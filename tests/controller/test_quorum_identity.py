@@ -22,7 +22,7 @@ def test_a_controller_with_the_id_of_a_voter_is_told_how_to_get_its_own_or_repla
     told = doubt(1, OURS, HERE)
     assert told is not None
     assert f"directory id {uuid_text(THEIRS)} at a:9093" in told
-    assert "give this one a node.id of its own" in told
+    assert "give this one a unique node.id" in told
     assert f"cordwood quorum remove 1, then cordwood quorum add 1@b:9093:{uuid_text(OURS)}" in told
 
 

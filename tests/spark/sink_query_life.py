@@ -52,7 +52,7 @@ def main() -> None:
     if until:
         while not os.path.exists(until):
             # Raises the query's error if it has failed.
-            query.awaitTermination(0.1)
+            query.awaitTermination(1)
         query.processAllAvailable()
         query.stop()
     query.awaitTermination()

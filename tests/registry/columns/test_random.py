@@ -300,7 +300,7 @@ ANYTHING = object()
 
 
 def protobuf_row(message: Any) -> dict[str, Any]:
-    """What protobuf's own library has read, as columns have it."""
+    """A message that protobuf's own library has read, as columns have it."""
     row: dict[str, Any] = {}
     others = UnknownFieldSet(message)
     unknown = {others[index].field_number for index in range(len(others))}

@@ -221,10 +221,6 @@ BROKER_DESCRIPTIONS = {
         "The segment size of __consumer_offsets; small ones are compacted and loaded faster."
     ),
     # Transactions
-    "add.partitions.to.txn.retry.backoff.ms": (
-        "The back-off before a broker retries to add a partition to a transaction whose predecessor is still being "
-        "completed."
-    ),
     "add.partitions.to.txn.retry.backoff.max.ms": (
         "How long a request for a new transaction waits for the one before it to end, before the client has to retry."
     ),
