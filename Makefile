@@ -53,7 +53,7 @@ interop: setup ## clusters of Apache Kafka's and Cordwood's nodes; fetches Kafka
 	test -n "$$KAFKA_HOME" || $(BIN)/python tools/fetch_kafka.py $(VENV)/kafka
 	KAFKA_HOME=$${KAFKA_HOME:-$(VENV)/kafka} $(BIN)/python -m pytest tests/interop $(PYTEST_ARGS)
 
-demo: setup ## 200,000 orders through three brokers and a pipeline on Spark; both are killed in the middle: each is counted once
+demo: setup ## 200,000 Avro orders through three brokers and a pipeline on Spark; both are killed, and the schema evolves, in the middle: each is counted once
 	rm -rf $(VENV)/demo
 	$(BIN)/python examples/demo.py $(VENV)/demo
 
@@ -61,7 +61,7 @@ fuzz-registry: setup ## send 100,000 requests that nobody in their right mind wo
 	CORDWOOD_FUZZ_REQUESTS=100000 $(BIN)/python -m pytest tests/registry/test_fuzz.py -s -o timeout=0
 
 bench: setup ## run every benchmark, print the figures and append them to bench/history
-	$(BIN)/python -m bench
+	PYTHONPATH=tools $(BIN)/python -m bench
 
 docs: setup ## build the documentation as a site in build/site
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group docs

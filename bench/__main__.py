@@ -15,8 +15,10 @@ from cordwood.wire.records import COMPILED
 WITH_OPTIONS = (
     "clients",
     "cluster_metadata",
+    "cluster_start",
     "command_line",
     "coordinator_failover",
+    "decisions",
     "faults",
     "node",
     "spark",

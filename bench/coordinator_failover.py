@@ -4,7 +4,7 @@ Three combined nodes with Kafka's defaults, three replicas. The client commits a
 Kafka's jars, in `lib` of the directory that KAFKA_HOME names (`tools/fetch_kafka.py` gets them); with --kafka the nodes
 are Kafka's, too.
 
-    KAFKA_HOME=DIRECTORY python -m bench.coordinator_failover [--times N] [--kafka]
+    KAFKA_HOME=DIRECTORY PYTHONPATH=tools python -m bench.coordinator_failover [--times N] [--kafka]
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def test_every_room_but_the_shells_is_kept_from_time_sockets_randomness_and_desc
     assert all(forbidden >= FORBIDDEN_EVERYWHERE for forbidden in port_rules.values())
 
 
-def test_every_module_that_the_architecture_names_is_there() -> None:
+def test_every_module_named_in_the_architecture_exists() -> None:
     page = (ROOT / "docs/ARCHITECTURE.md").read_text()
     modules = {str(path.relative_to(ROOT / "src/cordwood")) for path in (ROOT / "src/cordwood").rglob("*.py")}
     named = set(re.findall(r"[\w/]+\.py", page))

@@ -115,8 +115,11 @@ class Cordwood(Broker):
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
-                env=as_installed(),
+                env=self._environment(),
             )
+
+    def _environment(self) -> dict[str, str]:
+        return as_installed()
 
     def _wait_until_ready(self, deadline: float) -> None:
         """The port is the system's choice: the ready line tells it."""

@@ -2,6 +2,8 @@
 
 cordwood pipeline run examples/spark/order_windows.py --set window='1 minute'
 cordwood consume order-totals --follow
+
+Orders are JSON, or with --set registry=http://localhost:8081 whatever schema the registry has for them.
 """
 
 from pyspark.sql import SparkSession
@@ -19,20 +21,24 @@ def pipeline(
     window: str = "1 hour",
     orders_per_batch: int = 100_000,
     available_now: bool = False,
+    registry: str = "",
     checkpoint: str = "checkpoints/order-windows",
 ) -> StreamingQuery:
     """With `available_now` it ends when it has read what is there."""
-    orders = (
+    reader = (
         spark.readStream.format("cordwood")
         .option("kafka.bootstrap.servers", bootstrap)
         .option("subscribe", source)
         .option("startingOffsets", "earliest")
         .option("maxOffsetsPerTrigger", orders_per_batch)
-        .option("valueFormat", "json")
         .option("mode", "DROPMALFORMED")
-        .schema("item STRING, amount BIGINT, placed_at TIMESTAMP")
-        .load()
     )
+    if registry:
+        # The query goes on with the schema that its checkpoint has, also when a newer one is registered.
+        typed = reader.option("registry", registry).option("valueFormat", "auto")
+        orders = typed.option("checkpointLocation", checkpoint).load().select("value.*")
+    else:
+        orders = reader.option("valueFormat", "json").schema("item STRING, amount BIGINT, placed_at TIMESTAMP").load()
     # A window is written when it is over: when orders have come that are a minute younger than its end.
     totals = (
         orders.withWatermark("placed_at", "1 minute")

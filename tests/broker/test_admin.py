@@ -89,7 +89,7 @@ def test_a_topics_configuration_is_in_effect_when_the_answer_comes(tmp_path: Pat
     run(main())
 
 
-def test_brokers_defaults_reach_topics_that_say_nothing(tmp_path: Path) -> None:
+def test_brokers_defaults_apply_to_topics_without_settings(tmp_path: Path) -> None:
     async def main() -> None:
         async with admin_of(tmp_path) as admin:
             await admin.create("t")
@@ -128,7 +128,7 @@ def test_a_new_number_of_partitions_goes_for_new_topics(tmp_path: Path) -> None:
     run(main())
 
 
-def test_a_new_topics_answer_tells_of_the_configuration_as_it_is_now(tmp_path: Path) -> None:
+def test_a_new_topics_response_has_its_current_configuration(tmp_path: Path) -> None:
     async def main() -> None:
         async with admin_of(tmp_path) as admin:
             await admin.create("before")

@@ -238,7 +238,7 @@ def test_a_compacted_topic_is_compacted() -> None:
     simulate(test)
 
 
-def test_a_stop_ends_the_compaction_that_is_under_way() -> None:
+def test_a_stop_ends_the_compaction_that_is_in_progress() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t", 1, {**SMALL_SEGMENTS, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"})
         append(node, *(f"v{number}" for number in range(50)), key="k")

@@ -205,7 +205,7 @@ def test_a_write_that_was_not_finished_is_cut_off_and_kept() -> None:
     on_host(test)
 
 
-def test_damage_that_whole_batches_follow_is_no_unfinished_write() -> None:
+def test_damage_followed_by_whole_batches_is_not_an_unfinished_write() -> None:
     async def test(host: Host) -> None:
         node = await host.start()
         await host.write(node, "t")
@@ -300,7 +300,7 @@ def test_an_accepted_loss_of_metadata_is_not_missed_again_after_a_crash() -> Non
     on_host(test)
 
 
-def test_a_node_that_lost_its_metadata_folder_begins_anew_with_consent() -> None:
+def test_a_node_that_lost_its_metadata_folder_begins_again_with_consent() -> None:
     """With the folder goes the snapshot that names the voters."""
 
     async def test(host: Host) -> None:
@@ -356,7 +356,7 @@ def test_more_than_a_few_strays_need_consent(partitions: int, starts: bool) -> N
     on_host(test)
 
 
-def test_a_deletion_that_a_committed_record_asks_for_is_finished() -> None:
+def test_a_deletion_that_a_committed_record_requests_is_finished() -> None:
     """A crash may bring the name of a deleted partition back."""
 
     async def test(host: Host) -> None:

@@ -170,7 +170,7 @@ def _values(log: Log) -> list[bytes | None]:
     return found
 
 
-def test_a_move_under_way_is_described_and_can_be_taken_back(tmp_path: Path) -> None:
+def test_a_move_in_progress_is_described_and_can_be_taken_back(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path, TWO_DIRECTORIES) as (node, network, _):
             mover = Mover(node, network)
@@ -211,7 +211,7 @@ def test_a_partition_that_is_deleted_ends_its_move(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("records", [0, 3])
-def test_a_move_that_a_stop_interrupts_is_gone_on_with(tmp_path: Path, records: int) -> None:
+def test_a_move_that_a_stop_interrupts_is_resumed(tmp_path: Path, records: int) -> None:
     async def begin() -> int:
         async with running(tmp_path, TWO_DIRECTORIES) as (node, network, _):
             mover = Mover(node, network)

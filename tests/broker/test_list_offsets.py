@@ -69,7 +69,7 @@ def test_the_earliest_offset_is_still_returned() -> None:
     simulate(test)
 
 
-def test_replicas_learn_the_log_end() -> None:
+def test_replicas_get_the_log_end() -> None:
     async def test(node: SimulatedNode) -> None:
         await behind(node)
         assert (await ask(node, -1, replica_id=-2)).offset == 2

@@ -144,7 +144,7 @@ def test_a_node_whose_metadata_directory_is_full_ends_with_a_message_and_a_code(
         assert "File too large" in line
 
 
-def test_a_node_starts_without_a_directory_that_is_not_there_any_more(tmp_path: Path) -> None:
+def test_a_node_starts_without_a_directory_that_has_disappeared(tmp_path: Path) -> None:
     async def fill(process: Process) -> None:
         channel = await process.connect()
         await create(channel, 4)

@@ -137,7 +137,7 @@ def test_directories_are_shown_and_replicas_moved(two_directories: tuple[Cli, li
 # ---- leaders, brokers, features
 
 
-def test_leaders_that_are_right_are_left(cli: Cli, topic: str) -> None:
+def test_preferred_leaders_stay(cli: Cli, topic: str) -> None:
     cli("topic", "create", topic, "-p", "2")
     assert cli("leader", "elect", f"{topic}:0,1").lines == []
     assert cli("leader", "elect", "--all", "--json").json == []
@@ -145,7 +145,7 @@ def test_leaders_that_are_right_are_left(cli: Cli, topic: str) -> None:
     assert "has no partition 7" in cli("leader", "elect", f"{topic}:7", fails=2).stderr
 
 
-def test_an_unclean_election_is_asked_for(cli: Cli, topic: str) -> None:
+def test_an_unclean_election_is_requested(cli: Cli, topic: str) -> None:
     cli("topic", "create", topic)
     done = cli("leader", "elect", topic, "--unclean", fails=2)
     assert done.stderr.startswith(f"cordwood: this would delete records that no live replica has, of {topic}-0; ")
@@ -160,7 +160,7 @@ def test_brokers_and_controllers_are_listed(cli: Cli) -> None:
     assert [line.split("\t")[0] for line in cli("broker", "list", "--controllers").lines] == [str(broker["id"])]
 
 
-def test_a_broker_that_is_not_there_cannot_be_forgotten(cli: Cli) -> None:
+def test_a_missing_broker_cannot_be_forgotten(cli: Cli) -> None:
     assert "give --yes" in cli("broker", "unregister", "4711", fails=2).stderr
     assert "BROKER_ID_NOT_REGISTERED" in cli("broker", "unregister", "4711", "--yes", fails=1).stderr
 

@@ -71,7 +71,7 @@ def test_a_record_survives_json(record: ConsumerRecord) -> None:
     assert parsed.timestamp == (None if record.timestamp == -1 else record.timestamp)
 
 
-def test_values_that_are_no_strings_are_written_as_json() -> None:
+def test_values_that_are_not_strings_are_written_as_json() -> None:
     parsed = parse_record(b'{"key": 7, "value": {"a": [1, true, "\xc3\xa9"]}, "headers": {"h": "v", "n": null}}')
     assert (parsed.key, parsed.value) == (b"7", '{"a":[1,true,"é"]}'.encode())
     assert parsed.headers == [("h", b"v"), ("n", None)]
@@ -98,7 +98,7 @@ def test_values_that_are_no_strings_are_written_as_json() -> None:
         (b'{"headers": [["h", "v"]]}', "a header is not an object such as"),
     ],
 )
-def test_json_that_is_no_record_is_reported(line: bytes, reason: str) -> None:
+def test_json_that_is_not_a_record_is_reported(line: bytes, reason: str) -> None:
     with pytest.raises(BadJson) as caught:
         parse_record(line)
     assert str(caught.value).startswith(reason)
@@ -260,7 +260,7 @@ def test_an_invalid_position_is_reported_with_the_valid_ones(text: str) -> None:
         parse_spot(text, NOW_MS)
 
 
-def test_a_partition_may_have_a_place_of_its_own() -> None:
+def test_a_partition_may_have_its_own_start_offset() -> None:
     spots = parse_spots(["1=latest", "5", "2=@7"], [0, 1, 2], NOW_MS, Earliest())
     assert spots == {0: AtOffset(5), 1: Latest(), 2: AtTime(7)}
     assert parse_spots([], [0], NOW_MS, Earliest()) == {0: Earliest()}
@@ -284,7 +284,7 @@ def test_arguments_without_an_equals_sign_are_refused(text: str) -> None:
         parse_pairs([text], "--set")
 
 
-def test_changes_set_add_and_take_away() -> None:
+def test_changes_set_append_and_subtract() -> None:
     changes = parse_changes(["a=1", "b+=x", "c-=y=z", "d=+=1"], "--set")
     assert changes == [
         ConfigChange("a", AlterOperation.SET, "1"),

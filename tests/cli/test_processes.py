@@ -85,7 +85,7 @@ def on_terminal_until(
 # ---- pipes and signals
 
 
-def test_a_reader_that_has_seen_enough_ends_it_quietly(cli: Cli, topic: str) -> None:
+def test_a_reader_that_closes_the_pipe_ends_it_quietly(cli: Cli, topic: str) -> None:
     cli("produce", topic, "--create", stdin=b"x\ny\n")
     with cli.start("consume", topic, "--follow") as reader:
         assert reader.read_line() == b"x\n"
@@ -123,7 +123,7 @@ def test_a_line_is_sent_while_the_input_stays_open(cli: Cli, topic: str) -> None
 
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_a_producer_that_a_signal_ends_tells_how_much_was_delivered(
+def test_a_producer_ended_by_a_signal_reports_how_much_was_delivered(
     cli: Cli, topic: str, number: signal.Signals, exit_code: int
 ) -> None:
     cli("topic", "create", topic)
@@ -139,7 +139,7 @@ def test_a_producer_that_a_signal_ends_tells_how_much_was_delivered(
         assert re.fullmatch(rf"cordwood: ended early, with {counted} records? delivered to {topic}\n", told)
 
 
-def test_a_quiet_producer_that_is_ended_tells_nothing(cli: Cli, topic: str) -> None:
+def test_a_quiet_producer_that_is_interrupted_prints_nothing(cli: Cli, topic: str) -> None:
     cli("topic", "create", topic)
     with cli.start("consume", topic, "-f") as reader, cli.start("produce", topic, "--quiet") as writer:
         writer.write(b"a\n")
@@ -258,7 +258,7 @@ def test_the_help_of_each_command_has_examples(command: list[str]) -> None:
     assert "CORDWOOD_BOOTSTRAP" in done.stdout
 
 
-def test_a_wrong_use_is_one_line_that_says_where_help_is() -> None:
+def test_a_usage_error_is_one_line_that_points_to_the_help() -> None:
     done = run("topic", "create", "x", "--partitions", "many")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -267,7 +267,7 @@ def test_a_wrong_use_is_one_line_that_says_where_help_is() -> None:
     assert "(see cordwood topic create --help)" in done.stderr
 
 
-def test_the_help_tells_where_a_node_listens_and_keeps_its_data() -> None:
+def test_the_help_says_where_a_node_listens_and_keeps_its_data() -> None:
     told = run("up", "--help").stdout
     assert "9092" in told
     assert "cordwood-data" in told
@@ -303,7 +303,7 @@ def test_a_file_in_place_of_the_data_directory_is_reported(tmp_path: Path) -> No
     assert f"--data {file} is a file" in done.stderr
 
 
-def test_a_command_that_is_not_there_names_the_nearest() -> None:
+def test_a_missing_command_names_the_nearest() -> None:
     assert "'topic'" in run("topics").stderr
 
 

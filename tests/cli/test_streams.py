@@ -60,7 +60,7 @@ def test_the_exit_code_of_an_error_does_not_depend_on_the_error_stream(cli: Cli,
         assert redirected(cli, ["up", "--set", "no.such.key=1"], redirection).returncode == 2
 
 
-def test_a_closed_input_is_no_empty_input(cli: Cli, topic: str) -> None:
+def test_a_closed_input_is_not_an_empty_input(cli: Cli, topic: str) -> None:
     done = redirected(cli, ["produce", topic, "--create"], "<&-")
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, "cordwood: cannot read the input: Bad file descriptor")
 

@@ -11,7 +11,7 @@ def cordwood(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "cordwood", *arguments], capture_output=True, text=True, check=False)
 
 
-def test_the_version_tells_whether_records_are_compiled() -> None:
+def test_the_version_says_whether_records_are_compiled() -> None:
     done = cordwood("--version")
     how = "compiled" if COMPILED else "pure Python"
     assert (done.returncode, done.stdout) == (0, f"cordwood {__version__} (records: {how})\n")

@@ -122,7 +122,7 @@ def test_the_admin_client_refuses_invalid_arguments(call: str, given: tuple[Any,
 
 
 @pytest.mark.parametrize("call", ["list_groups", "list_consumer_groups", "list_transactions"])
-def test_a_state_that_there_is_not_is_refused_with_those_that_there_are(call: str) -> None:
+def test_an_unknown_state_is_refused_with_the_valid_ones(call: str) -> None:
     async def main() -> None:
         # Nobody listens there: it is refused before anybody is asked.
         settings = AdminSettings(bootstrap_servers=parse_bootstrap("localhost:1"))
@@ -234,7 +234,7 @@ def test_a_consumer_refuses_invalid_arguments(call: str, given: tuple[Any, ...],
 
 
 @pytest.mark.parametrize("listener", [print, object(), dict])
-def test_a_listener_that_would_hear_nothing_is_refused(bootstrap: str, topic: str, listener: Any) -> None:
+def test_a_listener_without_a_group_subscription_is_refused(bootstrap: str, topic: str, listener: Any) -> None:
     with (
         Consumer(bootstrap_servers=bootstrap, group_id=topic) as consumer,
         pytest.raises(BadSetting, match="listener"),
@@ -285,7 +285,7 @@ def test_partitions_are_given_one_by_one_or_as_a_list(consumer: Consumer, topic:
         assert consumer.getmany(given) == {}  # type: ignore[arg-type]
 
 
-def test_an_empty_list_is_not_taken_for_all_that_is_assigned(consumer: Consumer) -> None:
+def test_an_empty_list_does_not_mean_all_assigned_partitions(consumer: Consumer) -> None:
     with pytest.raises(BadSetting, match="the list of partitions is empty"):
         consumer.seek_to_beginning([])  # type: ignore[arg-type]
     consumer.pause([])  # type: ignore[arg-type]

@@ -43,7 +43,7 @@ def test_brokers_and_leaders_are_known_after_a_response() -> None:
     assert cluster.topic_name(ID) == "orders"
 
 
-def test_topics_that_a_response_does_not_speak_of_are_kept() -> None:
+def test_topics_missing_from_a_response_are_kept() -> None:
     cluster = Cluster().updated(metadata(topic(1, 0))).updated(metadata(topic(2, 0, name="bills")))
     assert set(cluster.topics) == {"orders", "bills"}
 
@@ -54,7 +54,7 @@ def test_a_response_with_all_topics_leaves_no_others() -> None:
     assert set(cluster.topics) == {"bills"}
 
 
-def test_a_topic_that_is_gone_goes() -> None:
+def test_a_deleted_topic_is_dropped() -> None:
     cluster = Cluster().updated(metadata(topic(1, 0)))
     gone = topic(1, 0, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert cluster.updated(metadata(gone)).topics == {}
@@ -83,7 +83,7 @@ def test_no_leader_may_pass() -> None:
     assert caught.value.retriable
 
 
-def test_an_unknown_partition_asks_for_metadata() -> None:
+def test_an_unknown_partition_requests_metadata() -> None:
     with pytest.raises(BrokerError, match="orders-7") as caught:
         Cluster().updated(metadata(topic(1, 0))).leader(TopicPartition("orders", 7))
     assert caught.value.is_stale_metadata

@@ -124,7 +124,7 @@ def test_without_metadata_for_long_a_client_begins_again_though_brokers_can_be_c
 # ---- metadata
 
 
-def test_metadata_is_asked_for_again_once_it_is_too_old() -> None:
+def test_metadata_is_requested_again_once_it_is_too_old() -> None:
     async def main(world: World) -> None:
         async with scripted_brokers(1, world) as [broker]:
             async with await client_in(world, broker.address, metadata_max_age_ms=60_000) as client:
@@ -136,7 +136,7 @@ def test_metadata_is_asked_for_again_once_it_is_too_old() -> None:
     run(main)
 
 
-def test_metadata_that_came_meanwhile_is_not_asked_for_again() -> None:
+def test_metadata_that_came_in_the_meantime_is_not_requested_again() -> None:
     async def main(world: World) -> None:
         async with scripted_brokers(1, world) as [broker]:
             async with await client_in(world, broker.address, metadata_max_age_ms=60_000) as client:

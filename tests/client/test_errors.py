@@ -28,7 +28,7 @@ from cordwood.wire.errors import ErrorCode
 P0 = TopicPartition("t", 0)
 
 
-def test_a_broker_error_is_of_the_class_that_stands_for_its_code() -> None:
+def test_a_broker_error_has_the_class_of_its_code() -> None:
     assert type(BrokerError(ErrorCode.PRODUCER_FENCED)) is ProducerFenced
     assert type(BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)) is TopicNotFound
     assert type(BrokerError(ErrorCode.GROUP_AUTHORIZATION_FAILED)) is AuthorizationFailed

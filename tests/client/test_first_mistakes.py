@@ -124,7 +124,7 @@ def test_explicit_commits_stay_if_processing_fails_afterwards(bootstrap: str, to
     assert committed(bootstrap, topic) == 3
 
 
-def test_all_that_poll_gave_is_committed_as_kafka_does(bootstrap: str, topic: str) -> None:
+def test_all_records_of_the_last_poll_are_committed_as_in_kafka(bootstrap: str, topic: str) -> None:
     def main() -> None:
         with Consumer(topic, bootstrap_servers=bootstrap, group_id=topic, auto_offset_reset="earliest") as consumer:
             seen = 0
@@ -146,7 +146,7 @@ def refuse_two(content: bytes) -> int:
     return int(content)
 
 
-def test_a_record_that_does_not_read_says_where_it_is_and_can_be_left_out(bootstrap: str, topic: str) -> None:
+def test_an_unreadable_record_is_reported_with_its_offset_and_can_be_skipped(bootstrap: str, topic: str) -> None:
     partition = TopicPartition(topic, 0)
     with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", value_deserializer=refuse_two) as consumer:
         consumer.assign([partition])
@@ -158,7 +158,7 @@ def test_a_record_that_does_not_read_says_where_it_is_and_can_be_left_out(bootst
         assert [consumer.getone().value, consumer.getone().value] == [3, 4]
 
 
-def test_an_async_consumer_says_where_a_record_is_that_does_not_read(bootstrap: str, topic: str) -> None:
+def test_an_async_consumer_reports_the_offset_of_an_unreadable_record(bootstrap: str, topic: str) -> None:
     async def main() -> SerializationFailed:
         async with aio.Consumer(
             bootstrap_servers=bootstrap, auto_offset_reset="earliest", value_deserializer=refuse_two

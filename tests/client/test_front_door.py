@@ -25,12 +25,12 @@ def test_each_name_is_found_where_it_lives(name: str) -> None:
     assert getattr(cordwood, name).__name__ == name
 
 
-def test_a_name_that_is_not_there_is_refused() -> None:
+def test_a_missing_name_is_refused() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Produser'"):
         _ = cordwood.Produser  # type: ignore[attr-defined]
 
 
-def test_type_checkers_see_the_names_that_are_there() -> None:
+def test_type_checkers_see_all_names() -> None:
     source = Path(str(cordwood.__file__)).read_text(encoding="utf-8")
     seen = {
         (statement.module, alias.name)

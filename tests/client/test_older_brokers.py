@@ -96,7 +96,7 @@ def test_a_group_of_the_new_protocol_is_refused_with_the_reason(broker: OlderBro
         consumer.getone()
 
 
-def test_a_broker_that_does_not_know_topics_by_their_ids_is_not_asked_by_them() -> None:
+def test_topic_ids_are_not_sent_to_a_broker_that_lacks_them() -> None:
     """Kafka 2.8 has the field in Metadata 10 and 11, and refuses it."""
     with older_broker(KAFKA_2_8) as broker, Admin(bootstrap_servers=broker.bootstrap) as admin:
         created = admin.create_topics([NewTopic("orders", partitions=1)])["orders"]

@@ -228,7 +228,7 @@ def test_an_error_that_will_not_pass_is_raised_at_once() -> None:
     run(main())
 
 
-def test_an_error_that_does_not_pass_is_given_up_with_its_reason() -> None:
+def test_a_permanent_error_is_raised_with_its_reason() -> None:
     async def main() -> None:
         async with scripted_brokers() as [broker]:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -242,7 +242,7 @@ def test_an_error_that_does_not_pass_is_given_up_with_its_reason() -> None:
     run(main())
 
 
-def test_a_topic_that_is_not_there_is_an_error_that_names_it() -> None:
+def test_a_missing_topic_is_an_error_that_names_it() -> None:
     async def main() -> None:
         async with scripted_brokers() as [broker], await client_of(broker.address) as client:
             with pytest.raises(BrokerError, match="topic nope: there is no such topic"):
@@ -252,7 +252,7 @@ def test_a_topic_that_is_not_there_is_an_error_that_names_it() -> None:
     run(main())
 
 
-def test_a_broker_that_asks_us_to_hold_back_is_left_alone_so_long() -> None:
+def test_a_broker_that_throttles_us_gets_no_requests_for_that_time() -> None:
     async def main() -> None:
         async with scripted_brokers() as [broker]:
             times = []

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 LEVELS = {"compression_gzip_level", "compression_lz4_level", "compression_zstd_level"}
 
 
-def test_the_settings_page_is_what_its_generator_writes(tmp_path: Path) -> None:
+def test_the_settings_page_is_up_to_date(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     generator = ROOT / "tools" / "generate_client_configs.py"
     subprocess.run([sys.executable, str(generator), "--docs", str(page)], check=True)
@@ -32,8 +32,6 @@ def test_the_settings_page_is_what_its_generator_writes(tmp_path: Path) -> None:
         (ConsumerKeywords, ConsumerSettings, set()),
     ],
 )
-def test_type_checkers_know_the_settings_that_there_are(
-    keywords: type[object], kind: type[Settings], more: set[str]
-) -> None:
+def test_type_checkers_know_all_settings(keywords: type[object], kind: type[Settings], more: set[str]) -> None:
     known = {*setting_names(kind), *Security.__dataclass_fields__, *more}
     assert keywords.__optional_keys__ == known  # type: ignore[attr-defined]

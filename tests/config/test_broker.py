@@ -47,7 +47,7 @@ def test_within_a_layer_both_synonyms_stay() -> None:
     assert (config["log.retention.ms"], config["log.retention.hours"]) == (5, 1)
 
 
-def test_everything_that_is_wrong_is_said_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     file = file_layer("log.retention.mss=5\nnum.partitions=none\nssl.keystore.password=\\\n", "server.properties")
     with pytest.raises(BadConfiguration) as refused:
         layered(file, command_line_layer(["log.cleanup.policy=shred", "zookeeper.connect=localhost"]))
@@ -195,7 +195,7 @@ def test_the_cleaners_defaults_are_its_own() -> None:
         ({"cordoned.log.dirs": "/x"}, "Missing entries : /x"),
     ],
 )
-def test_keys_have_to_fit_each_other(settings: dict[str, str], message: str) -> None:
+def test_keys_must_fit_each_other(settings: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError) as refused:
         told(settings)
     assert message in refused.value.message
@@ -206,13 +206,13 @@ def test_idle_timeouts_can_be_disabled() -> None:
     assert broker(connections_max_idle_ms="101").integer("connections.max.idle.ms") == 101
 
 
-def test_a_broker_alone_is_no_voter() -> None:
+def test_a_broker_alone_is_not_a_voter() -> None:
     settings = {"process.roles": "broker", "listeners": "PLAINTEXT://:9092"}
     assert told({**settings, "controller.quorum.voters": "2@a:1"}).items("controller.quorum.voters") == ("2@a:1",)
     with pytest.raises(ConfigError, match="must not be included in the set of voters"):
         told({**settings, "controller.quorum.voters": "1@a:1"})
 
 
-def test_a_quorum_has_to_be_found() -> None:
+def test_a_quorum_must_be_found() -> None:
     with pytest.raises(ConfigError, match=r"either controller\.quorum\.bootstrap\.servers must contain"):
         told({"controller.quorum.bootstrap.servers": ""})

@@ -32,7 +32,7 @@ def test_a_continuation_line_may_look_like_a_comment() -> None:
     assert parse_properties("a=1\\\n#2") == {"a": "1#2"}
 
 
-def test_comments_do_not_go_on() -> None:
+def test_comments_have_no_continuation_lines() -> None:
     assert parse_properties("# a \\\nb=1\n  ! c=2\n\n   \n") == {"b": "1"}
 
 

@@ -49,7 +49,7 @@ def test_the_last_address_of_a_voter_counts() -> None:
     assert node(COMBINED, {"controller.quorum.voters": "1@a:1,1@b:2"}).quorum.static_voters == {1: Address("b", 2)}
 
 
-def test_raft_goes_by_the_settings_of_the_quorum() -> None:
+def test_raft_uses_the_settings_of_the_quorum() -> None:
     assert QuorumConfig.of(node(COMBINED, VOTER)) == QuorumConfig()
     settings = {
         "election.timeout.ms": "1",

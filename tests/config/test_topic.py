@@ -77,7 +77,7 @@ def test_the_rest_of_a_topic() -> None:
     assert config.leader_replication_throttled_replicas == ("0:1", "1:2")
 
 
-def test_topics_that_say_the_same_share_one_configuration() -> None:
+def test_topics_with_equal_settings_share_one_configuration() -> None:
     topics = TopicConfigs(broker())
     topics.set_topic("a", {"retention.ms": "5"})
     topics.set_topic("b", {"retention.ms": "5"})

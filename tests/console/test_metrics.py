@@ -172,7 +172,7 @@ def test_sizes_are_those_of_the_logs_of_a_topic(run: Run) -> None:
     run(test)
 
 
-def test_figures_of_each_partition_come_when_they_are_asked_for(run: Run) -> None:
+def test_figures_of_each_partition_come_when_they_are_requested(run: Run) -> None:
     async def test(measured: MeasuredNode) -> None:
         await produce(measured, await make_topic(measured, "orders", 2))
         plain, detailed = await measured.scrape(), await measured.scrape("?partitions=yes")

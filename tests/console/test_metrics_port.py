@@ -42,7 +42,7 @@ def test_a_port_that_is_taken_is_named_before_anything_is_written(tmp_path: Path
 
 
 @pytest.mark.parametrize("is_wanted", [False, True])
-def test_http_is_imported_only_where_it_is_wanted(tmp_path: Path, is_wanted: bool) -> None:
+def test_http_is_imported_only_when_used(tmp_path: Path, is_wanted: bool) -> None:
     """It would cost each node a third of its start, and megabytes."""
     options = ["--metrics-port", "0"] if is_wanted else []
     command = [sys.executable, "-X", "importtime", "-m", "cordwood", "up", "--port", "0", "--data", str(tmp_path)]

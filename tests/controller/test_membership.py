@@ -51,7 +51,7 @@ def test_a_killed_broker_that_is_started_again_is_registered_and_unfenced_at_onc
     run(main)
 
 
-def test_a_broker_that_stops_in_order_hands_its_partitions_over_and_may_come_back_at_once() -> None:
+def test_a_controlled_shutdown_moves_leaderships_and_allows_an_immediate_restart() -> None:
     async def main(cluster: Cluster) -> None:
         await create(cluster, cluster.machines[1], {0: [2, 3, 1]})
         began = cluster.world.clock.monotonic()

@@ -3,6 +3,8 @@
 from itertools import pairwise
 from math import isnan
 
+import pytest
+
 from cordwood.quorum.figures import QuorumFigures, Windowed, state_name
 from cordwood.raft.identity import Endpoint, ReplicaKey
 from cordwood.raft.states import Follower, Prospective, State, Unattached
@@ -54,7 +56,7 @@ def test_an_election_takes_from_the_first_pre_vote_to_the_next_leader() -> None:
     assert figures.election_ms.average == 500
 
 
-def test_pre_votes_that_lead_back_to_the_same_leader_are_no_election() -> None:
+def test_pre_votes_that_lead_back_to_the_same_leader_are_not_counted_as_an_election() -> None:
     time = Time()
     figures = QuorumFigures(time.monotonic)
     figures.stepped(follower(1, 2), prospective(1), time.now_s)
@@ -65,10 +67,15 @@ def test_pre_votes_that_lead_back_to_the_same_leader_are_no_election() -> None:
 def test_a_node_without_a_vote_is_an_observer() -> None:
     assert state_name(follower(1, 2), is_voter=True) == "follower"
     assert state_name(follower(1, 2), is_voter=False) == "observer"
-    assert state_name(prospective(1), is_voter=False) == "prospective"
+    assert state_name(prospective(1), is_voter=True) == "prospective"
 
 
-def test_the_time_of_steps_is_no_idle_time() -> None:
+@pytest.mark.parametrize(("voted_key", "name"), [(None, "unattached"), (ReplicaKey(2), "unattached-voted")])
+def test_a_replica_that_has_voted_is_named_so(voted_key: ReplicaKey | None, name: str) -> None:
+    assert state_name(Unattached(1, None, voted_key, None, None), is_voter=True) == name
+
+
+def test_the_time_of_steps_is_not_idle_time() -> None:
     time = Time()
     figures = QuorumFigures(time.monotonic)
     time.now_s += 3

@@ -18,11 +18,11 @@ def doubt(node_id: int, directory_id: bytes, endpoints: Endpoints, quorum: Quoru
     return doubtful_identity(ReplicaConfig("c", local, LISTENER, [], quorum or QuorumConfig()), VOTERS)
 
 
-def test_a_controller_with_the_id_of_a_voter_learns_how_to_get_one_of_its_own_or_to_replace_it() -> None:
+def test_a_controller_with_the_id_of_a_voter_is_told_how_to_get_its_own_or_replace_the_voter() -> None:
     told = doubt(1, OURS, HERE)
     assert told is not None
     assert f"directory id {uuid_text(THEIRS)} at a:9093" in told
-    assert "give this one a node.id of its own" in told
+    assert "give this one a unique node.id" in told
     assert f"cordwood quorum remove 1, then cordwood quorum add 1@b:9093:{uuid_text(OURS)}" in told
 
 

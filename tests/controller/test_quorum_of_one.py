@@ -89,7 +89,7 @@ def fetch_at_the_end(stage: Stage) -> FetchRequest:
     )
 
 
-def test_a_member_that_stops_leads_no_more_and_refuses_what_waits_for_it() -> None:
+def test_a_stopped_member_leads_no_more_and_fails_pending_requests() -> None:
     async def test(stage: Stage) -> None:
         await stage.settle()
         leaders: list[LeaderAndEpoch] = []

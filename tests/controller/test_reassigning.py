@@ -46,7 +46,7 @@ def test_a_partition_moves_and_is_led_by_its_new_replicas() -> None:
     run(main)
 
 
-def test_a_plan_that_waits_for_a_dead_broker_is_replaced_by_one_that_can_be_completed() -> None:
+def test_a_plan_blocked_by_a_dead_broker_can_be_replaced() -> None:
     async def main(cluster: Cluster) -> None:
         await create(cluster, cluster.machines[1], {0: [1]})
         cluster.machines[3].kill()

@@ -67,7 +67,7 @@ def test_the_sessions_that_ended_first_come_first() -> None:
     assert [expired.broker_id for expired in found.expired(60_000)] == [1]
 
 
-def test_a_controller_that_stood_still_gives_brokers_the_time_back() -> None:
+def test_a_controller_that_was_suspended_extends_the_sessions_of_brokers() -> None:
     found = heard_at(1_000)
     found.forgive(20_000)
     assert found.next_end_ms == 21_000 + TIMEOUT_MS
@@ -103,7 +103,7 @@ def test_others_have_caught_up_with_a_shutdown_once_their_heartbeats_say_so() ->
     assert found.have_caught_up([2, 3], 1)
 
 
-def test_a_new_controller_waits_for_word_from_everybody_before_it_lets_a_broker_stop() -> None:
+def test_a_new_controller_waits_for_all_heartbeats_before_it_lets_a_broker_stop() -> None:
     found = sessions()
     found.begin(1, EPOCH, 0)
     found.begin(2, EPOCH, 0)

@@ -155,7 +155,7 @@ def test_committed_offsets_survive_a_restart(how: str) -> None:
     simulate(test, log_flush_interval_messages="1")
 
 
-def test_a_shard_that_is_being_loaded_says_so() -> None:
+def test_a_loading_shard_refuses_requests() -> None:
     async def test(stage: Stage) -> None:
         await with_offsets(stage)
         groups = stage.broker.groups
@@ -189,7 +189,7 @@ def test_groups_are_listed_once_all_are_loaded() -> None:
     simulate(test)
 
 
-def test_offsets_of_a_topic_that_is_deleted_while_they_are_loaded_go_with_it() -> None:
+def test_offsets_of_a_topic_deleted_during_loading_are_deleted() -> None:
     async def test(stage: Stage) -> None:
         await with_offsets(stage)
         coordinators, groups = stage.broker.coordinators, stage.broker.groups

@@ -63,7 +63,7 @@ def test_batches_of_any_codec_are_read(codec: Codec) -> None:
     on_stage(test)
 
 
-def test_markers_tell_how_transactions_have_ended() -> None:
+def test_markers_show_how_transactions_ended() -> None:
     async def test(stage: Stage) -> None:
         for producer_id, commit in ((7, True), (8, False)):
             producer = ProducerIdAndEpoch(producer_id, 0)
@@ -76,7 +76,7 @@ def test_markers_tell_how_transactions_have_ended() -> None:
     on_stage(test)
 
 
-def test_records_that_are_not_known_are_passed_over_and_said(caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_records_are_skipped_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     async def test(stage: Stage) -> None:
         stage.shard.decide(writes("a"))
         _append(stage, b"\x7f\x00later", b"\x00\x00")
@@ -123,7 +123,7 @@ def test_a_log_is_loaded_in_pieces_of_any_size() -> None:
     on_stage(test)
 
 
-def test_others_have_their_turn_while_a_long_log_is_loaded() -> None:
+def test_other_work_runs_while_a_long_log_is_loaded() -> None:
     async def test(stage: Stage) -> None:
         for number in range(1000):
             stage.shard.decide(writes(str(number)))

@@ -11,7 +11,7 @@ from tests.foreign_clients.node_process import Nodes
 SECONDS = 6.0
 
 
-def test_others_go_on_and_memory_stays_while_a_client_sends_garbage(request: pytest.FixtureRequest) -> None:
+def test_others_continue_and_memory_stays_while_a_client_sends_garbage(request: pytest.FixtureRequest) -> None:
     """Longer by hand: `python tests/foreign_clients/fuzz.py --seconds 60`."""
     node: Nodes | None = request.getfixturevalue("node")
     if node is None:

@@ -89,7 +89,7 @@ def test_cordwood_and_another_client_share_a_group_under_either_leader(
         (COOPERATIVE, CORDWOOD_COOPERATIVE),
     ],
 )
-def test_partitions_that_stay_are_worked_on_during_a_cooperative_rebalance(
+def test_retained_partitions_are_processed_during_a_cooperative_rebalance(
     kinds: tuple[Kind, Kind], group: Group, feed: CreateFeed, viewer: KafkaPythonGroups
 ) -> None:
     """One member does not answer, so that the rebalance cannot come to its end before it is let go on."""
@@ -111,7 +111,7 @@ def test_partitions_that_stay_are_worked_on_during_a_cooperative_rebalance(
 
 
 @pytest.mark.parametrize("kind", [CONSUMER, CORDWOOD_CONSUMER], ids=["librdkafka", "cordwood"])
-def test_partitions_that_stay_are_worked_on_while_others_are_moved(
+def test_retained_partitions_are_processed_while_others_move(
     kind: Kind, group: Group, feed: CreateFeed, viewer: KafkaPythonGroups
 ) -> None:
     """KIP-848: one member does not give up what it has to, the others are not held up by it."""

@@ -72,7 +72,7 @@ def test_a_group_changes_its_protocol_while_it_works(
     history.check_each_processed(records.ends)
 
 
-def test_a_group_whose_assignments_carry_data_of_their_own_is_not_upgraded(group: Group, feed: CreateFeed) -> None:
+def test_a_group_whose_assignments_carry_their_own_data_is_not_upgraded(group: Group, feed: CreateFeed) -> None:
     """As those of librdkafka's cooperative-sticky do from the second generation on: the newcomer is refused, and nobody
     else notices."""
     records = feed(PARTITIONS)

@@ -81,7 +81,7 @@ def test_the_work_of_a_member_that_crashes_is_taken_over(
     history.check_committed_once()
 
 
-def test_a_member_that_stalls_is_done_without_until_it_polls_again(
+def test_a_stalled_member_is_removed_until_it_polls_again(
     kind: Kind, group: Group, feed: CreateFeed, groups_admin: LibrdkafkaClient
 ) -> None:
     records = feed(PARTITIONS)

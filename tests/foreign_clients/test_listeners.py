@@ -103,7 +103,7 @@ def is_let_in(node: NodeProcess, ca: Authority, pair: KeyPair | None = None) -> 
 
 
 @pytest.mark.parametrize("client_auth", ["none", "requested", "required"])
-def test_client_certificates_are_asked_for_as_the_listener_says(
+def test_client_certificates_are_requested_as_the_listener_says(
     own_node: StartNode, ca: Authority, tmp_path: Path, client_auth: str
 ) -> None:
     settings = tls_settings(ca, "none" if client_auth == "required" else "required")

@@ -40,7 +40,7 @@ def test_reading_starts_in_the_middle_of_a_batch(client: Client, numbers: str, i
     assert [record.offset for record in got] == list(range(550, 1000))
 
 
-def test_reading_starts_at_the_beginning_where_that_is_asked_for(client: Client, numbers: str) -> None:
+def test_reading_starts_at_the_beginning_where_that_is_requested(client: Client, numbers: str) -> None:
     assert [record.offset for record in read(client, numbers, 3, start=EARLIEST)] == [0, 1, 2]
 
 

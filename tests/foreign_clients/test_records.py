@@ -143,7 +143,7 @@ def test_many_partitions_each_keep_their_own_order(client: Client, librdkafka: L
 
 
 @pytest.mark.parametrize("codec", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
-def test_a_topic_has_a_codec_of_its_own(
+def test_a_topic_has_its_own_codec(
     librdkafka: LibrdkafkaClient, connect: Connect, address: Address, topic: str, codec: str
 ) -> None:
     """Batches are taken apart and put together again; what is in them stays."""

@@ -61,7 +61,7 @@ def test_an_address_that_cannot_be_listened_on_is_explained(listener: str, hint:
     ],
     ids=lambda settings: ",".join(settings.values()),
 )
-def test_protection_that_is_not_there_is_not_promised(settings: dict[str, str], tmp_path: Path) -> None:
+def test_settings_for_missing_protection_are_refused(settings: dict[str, str], tmp_path: Path) -> None:
     said = refused_start(tmp_path / "data", settings, port=None)
     assert "not supported yet" in said
     assert "docs/security.md" in said

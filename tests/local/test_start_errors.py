@@ -98,7 +98,7 @@ def test_a_node_of_another_cluster_stops_with_advice(tmp_path: Path, is_static: 
     assert "cordwood format --config FILE --cluster-id ID" in told
 
 
-def test_a_broker_with_the_id_of_the_leading_controller_stops_and_says_so(tmp_path: Path) -> None:
+def test_a_broker_with_the_id_of_the_leading_controller_stops_with_a_message(tmp_path: Path) -> None:
     port, taken_port = free_ports(2)
     quorum = {
         "node.id": "1",

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from cordwood.local.folder import ClusterFolder
+from cordwood.local.layout import Layout
+from cordwood.registry import RegistryClient
 from tests.local.local_nodes import PATIENCE_S, UpProcess, free_ports, is_alive, up
 
 THREE = ("--brokers", "3", "--port", "0")
@@ -54,6 +57,45 @@ def test_a_cluster_resumes_after_a_stop(tmp_path: Path) -> None:
         brokers = again["brokers"]
         assert isinstance(brokers, list)
         assert [(broker["id"], broker["rack"]) for broker in brokers] == [(1, "rack-1"), (2, "rack-2"), (3, "rack-3")]
+
+
+def test_a_ready_cluster_is_one_line_of_json(tmp_path: Path) -> None:
+    data = str(tmp_path / "cluster")
+    with up("--brokers", "2", "--controllers", "1", "--port", "0", "--data", data, "--json") as cluster:
+        ready = json.loads(cluster.await_line("{")[0])
+        nodes = ready["nodes"]
+        assert [node["roles"] for node in nodes].count("broker") == 2
+        assert [node["roles"] for node in nodes].count("controller") == 1
+        assert ready["bootstrap"].split(",") == [node["clients"] for node in nodes if node["clients"]]
+        assert all(is_alive(node["pid"]) for node in nodes)
+        assert ready["data"] == [data]
+        assert cluster.end() == 0
+        assert len([line for line in cluster.lines if line]) == 1
+
+
+def test_a_ready_node_is_one_line_of_json() -> None:
+    with up("--port", "0", "--ephemeral", "--metrics-port", "0", "--json") as node:
+        ready = json.loads(node.await_line("{")[0])
+        assert ready["metrics"].startswith("http://")
+        assert ready["registries"] == []
+        assert described(ready["bootstrap"])["clusterId"]
+
+
+def test_each_broker_has_a_schema_registry_that_outlives_it() -> None:
+    with up(*THREE, "--ephemeral", "--registry-port", "0") as cluster:
+        urls = cluster.await_line("is ready")[0].rpartition("schema registries at ")[2].strip().split(",")
+        assert len(set(urls)) == 3
+        client = RegistryClient(",".join(urls))
+        first = client.register("orders-value", '"int"')
+        # What one registry has written, the others tell after the next write.
+        for url in urls:
+            assert RegistryClient(url).register("orders-value", '"long"').version == 2
+            assert RegistryClient(url).version("orders-value", 1).id == first.id
+        killed = pids(cluster)[2]
+        os.kill(killed, signal.SIGKILL)
+        await_end(killed)
+        assert client.register("orders-value", '"double"').version == 3
+        assert cluster.end() == 0
 
 
 def test_separate_controllers(tmp_path: Path) -> None:
@@ -109,6 +151,11 @@ def test_a_port_that_is_taken_stops_the_start(tmp_path: Path) -> None:
     assert not (tmp_path / "cluster").exists(), "the next start may ask for other ports"
 
 
+def test_what_a_failed_start_of_one_node_leaves_does_not_keep_a_cluster_out(tmp_path: Path) -> None:
+    (tmp_path / ".lock").touch()
+    assert len(ClusterFolder.open_or_create(tmp_path, Layout(3), first_port=0).members) == 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -119,7 +166,7 @@ def test_a_port_that_is_taken_stops_the_start(tmp_path: Path) -> None:
         (("--brokers", "101"), "more than 100 nodes of a kind"),
     ],
 )
-def test_where_a_cluster_cannot_listen_is_said_in_a_line(arguments: tuple[str, ...], told: str) -> None:
+def test_a_bind_error_of_a_cluster_is_one_line(arguments: tuple[str, ...], told: str) -> None:
     with up(*THREE, "--ephemeral", *arguments) as cluster:
         assert cluster.process.wait(PATIENCE_S) == 2
         cluster.end()
@@ -155,7 +202,7 @@ def test_one_node_does_not_take_the_folder_of_a_cluster(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("--port", "0"), THREE], ids=["node", "cluster"])
-def test_a_closed_terminal_stops_nodes_and_removes_what_is_temporary(arguments: tuple[str, ...]) -> None:
+def test_a_closed_terminal_stops_nodes_and_removes_temporary_data(arguments: tuple[str, ...]) -> None:
     with up(*arguments, "--ephemeral") as process:
         data = Path(process.await_line("is ready")[0].rpartition("data in ")[2].strip())
         assert data.is_dir()
@@ -164,7 +211,7 @@ def test_a_closed_terminal_stops_nodes_and_removes_what_is_temporary(arguments: 
         assert process.errors == [""]
 
 
-def test_a_node_that_was_told_to_ignore_hangups_goes_on() -> None:
+def test_a_node_that_was_told_to_ignore_hangups_continues() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         process = UpProcess("--port", "0", "--ephemeral")

@@ -47,7 +47,7 @@ def test_it_has_no_files_until_its_first_batch() -> None:
     assert new.files() == [*(f"t-0/{name}" for name in names), "t-0/partition.metadata"]
 
 
-def test_looking_at_it_finds_nothing_and_makes_nothing() -> None:
+def test_listing_finds_and_creates_nothing() -> None:
     new = New()
     log = new.log
     assert log.read(0, 1_000, 0) is None
@@ -89,7 +89,7 @@ def test_after_a_crash_it_is_not_there_and_can_be_created_again(power_lost: bool
     assert new.directory.topic_ids["t", 0] == TOPIC_ID
 
 
-def test_no_checkpoint_speaks_of_it() -> None:
+def test_no_checkpoint_mentions_it() -> None:
     new = New()
     new.directory.checkpoints.write_all()
     assert not any(b"t 0 " in data for data in new.disk.files().values())

@@ -22,7 +22,7 @@ def test_they_are_durable_with_the_flush() -> None:
         assert disk.restart().read_file(f"t-0/{LEADER_EPOCHS}") == b"0\n2\n1 0\n2 1\n"
 
 
-def test_epochs_changed_meanwhile_are_left_to_the_flush() -> None:
+def test_epochs_changed_in_the_meantime_are_left_to_the_flush() -> None:
     disk = SimDisk(random.Random(1))
     log = open_at(disk)
     log.append_as_leader(batch("a"), 1, NOW)
@@ -38,7 +38,7 @@ def test_epochs_changed_meanwhile_are_left_to_the_flush() -> None:
     assert [path for path in disk.files() if LEADER_EPOCHS in path] == [f"t-0/{LEADER_EPOCHS}"]
 
 
-def test_two_writers_do_not_take_each_other_s_file() -> None:
+def test_concurrent_writers_use_different_temporary_files() -> None:
     disk = SimDisk(random.Random(1))
     log = open_at(disk)
     log.append_as_leader(batch("a"), 1, NOW)

@@ -52,7 +52,7 @@ def test_the_same_epoch_keeps_its_earliest_start() -> None:
     assert not epochs.changed
 
 
-def test_a_batch_without_an_epoch_says_nothing_of_epochs() -> None:
+def test_a_batch_without_an_epoch_leaves_the_epochs_unchanged() -> None:
     epochs = epochs_of((0, 0), (2, 10))
     epochs.assign(-1, 20)
     assert epochs.entries == [(0, 0), (2, 10)]
@@ -92,7 +92,7 @@ def test_the_file_is_kafkas() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"0\n", b"1\n0\n", b"0\n2\n0 0\n", b"0\n1\n0 x\n", b"0\n2\n3 0\n2 5\n", b"0\n1\n-1 5\n", b"\xff\xfe"]
 )
-def test_a_damaged_file_says_so(data: bytes) -> None:
+def test_dumping_a_damaged_file_reports_it(data: bytes) -> None:
     with pytest.raises(CorruptCheckpoint, match="leader-epoch"):
         decode_epochs("leader-epoch-checkpoint", data)
 

@@ -39,7 +39,7 @@ def stated() -> Description:
     return description
 
 
-def test_our_log_agrees_with_kafka_on_everything_that_is_stated(directory: str) -> None:
+def test_our_log_agrees_with_all_recorded_answers_of_kafka(directory: str) -> None:
     report = check_unpacked(directory, stated())
     assert report.failures == []
     assert report.passed > MIN_CHECKS
@@ -224,7 +224,7 @@ def test_an_exception_fails_its_own_request() -> None:
     assert "a partition: KeyError" in report.failures[0]
 
 
-def test_the_script_tells_how_many_comparisons_passed() -> None:
+def test_the_script_reports_how_many_comparisons_passed() -> None:
     command = [sys.executable, str(ROOT / "tools" / "check_data_dir"), str(TARBALL), str(DESCRIPTION)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -155,7 +155,7 @@ def test_only_batches_past_the_recovery_point_are_scanned(tmp_path: Path) -> Non
     assert again.end_offset == log.end_offset
 
 
-def test_recovery_tells_how_far_it_is(tmp_path: Path) -> None:
+def test_recovery_reports_its_progress(tmp_path: Path) -> None:
     log = filled(tmp_path)
     told: list[int] = []
     options = OpenOptions(progress=told.append)

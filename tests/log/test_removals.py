@@ -86,7 +86,7 @@ def test_the_name_of_a_tree_is_durable_before_its_files_go() -> None:
         ]
 
 
-def test_a_deleted_partition_takes_no_files_along_that_are_not_a_partitions(caplog: pytest.LogCaptureFixture) -> None:
+def test_deleting_a_partition_leaves_foreign_files(caplog: pytest.LogCaptureFixture) -> None:
     disk = SimDisk(random.Random(1))
     for name in ("t-0", "u-0"):
         disk.make_directory(f"{name}/notes")

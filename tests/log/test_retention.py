@@ -49,7 +49,7 @@ def test_without_limits_nothing_goes(tmp_path: Path) -> None:
     assert apply_retention(log, NOW + 10**12) == 0
 
 
-def test_nothing_goes_that_is_not_replicated(tmp_path: Path) -> None:
+def test_unreplicated_records_are_not_deleted(tmp_path: Path) -> None:
     log = filled(tmp_path, retention_ms=5_000, replicated=False)
     log.advance_high_watermark(2)
     apply_retention(log, NOW + 10**9)
@@ -93,7 +93,7 @@ def test_files_are_renamed_first_and_removed_after_the_delay(tmp_path: Path) -> 
     assert not list(directory.glob("*.deleted"))
 
 
-def test_segments_without_timestamps_go_by_their_files_age(tmp_path: Path) -> None:
+def test_segments_without_timestamps_use_the_age_of_their_files(tmp_path: Path) -> None:
     log = open_at(tmp_path, LogConfig(segment_bytes=100, retention_ms=5_000))
     for _ in range(3):
         log.append_as_leader(batch("some value", timestamp=-1), 0, NOW)

@@ -89,7 +89,7 @@ def test_a_delta_lists_a_brokers_changes() -> None:
     assert (change.before.leader, change.after.leader) == (1, 2)
 
 
-def test_a_deleted_topic_takes_its_configuration_along() -> None:
+def test_deleting_a_topic_deletes_its_configuration() -> None:
     cluster = Cluster()
     cluster.create(topic("t", 1, retention_ms="5"))
     assert cluster.image.config(topic_resource("t")) == {"retention.ms": "5"}
@@ -121,7 +121,7 @@ def test_eligible_leader_replicas_are_cleared_of_one_topic_or_of_all() -> None:
     assert {partition.partition_epoch for partition in partitions} == {2}
 
 
-def test_security_records_come_and_go() -> None:
+def test_security_records_are_added_and_removed() -> None:
     image = after(
         MetadataImage(),
         AccessControlEntryRecord(id=ID, resource_type=2, resource_name="t", principal="User:a", host="*"),

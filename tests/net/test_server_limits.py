@@ -79,7 +79,7 @@ def test_at_max_connections_new_ones_wait_for_room(run: Run) -> None:
     run(main())
 
 
-def test_a_listener_may_have_a_limit_of_its_own(run: Run) -> None:
+def test_a_listener_may_have_its_own_limit(run: Run) -> None:
     async def main() -> None:
         async with (
             serving(echo, Limits(max_connections_of_listener={"TEST": 1})) as (server, limited),

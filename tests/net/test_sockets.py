@@ -270,7 +270,7 @@ def test_a_port_that_is_taken_is_named(run: Run) -> None:
     run(main())
 
 
-def test_a_broker_that_is_not_there_is_named(run: Run) -> None:
+def test_a_missing_broker_is_named(run: Run) -> None:
     async def main() -> None:
         async with serving(echo) as (_, address):
             pass

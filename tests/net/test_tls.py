@@ -288,7 +288,7 @@ def test_a_handshake_that_is_never_finished_ends_by_idleness(run: Run, ours: Aut
     run(main())
 
 
-def test_a_stop_sends_all_of_a_response_and_says_goodbye(run: Run, ours: Authority) -> None:
+def test_a_stop_sends_the_rest_of_a_response_and_close_notify(run: Run, ours: Authority) -> None:
     async def main() -> None:
         handler = answering(bytes(3_000_000))
         async with serving(handler, tls=ServerTls(ours.issue("node")), options=SMALL_BUFFERS) as (server, address):

@@ -96,7 +96,7 @@ def test_a_voter_set_survives_its_record() -> None:
     assert voters.ids == [1, 3]
 
 
-def test_a_voter_with_another_directory_is_no_voter() -> None:
+def test_a_voter_with_another_directory_is_not_a_voter() -> None:
     voters = VoterSet([voter(1), voter(2)])
     assert voters.is_voter(voter(1).key)
     assert not voters.is_voter(ReplicaKey(1, voter(2).key.directory_id))

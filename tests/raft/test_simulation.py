@@ -9,7 +9,7 @@ from tests.raft.raft_workload import simulate
 
 @pytest.mark.parametrize("voters", [1, 3, 5])
 @pytest.mark.parametrize("seed", range(12))
-def test_a_quorum_keeps_its_promises_and_recovers(seed: int, voters: int) -> None:
+def test_a_quorum_keeps_its_invariants_and_recovers(seed: int, voters: int) -> None:
     world = simulate(seed, voters)
     assert world.acknowledged
     assert world.judge.committed

@@ -42,7 +42,7 @@ def nodes(tmp_path: Path) -> Iterator[RegistryNodes]:
         yield running
 
 
-def test_topic_has_three_replicas_and_writes_go_on_when_nodes_are_killed(nodes: RegistryNodes) -> None:
+def test_topic_has_three_replicas_and_writes_continue_when_nodes_are_killed(nodes: RegistryNodes) -> None:
     """20 clients register the same and different schemas while the node is killed that leads the partition, or writes
     schemas: there is one id for each schema, no gap in versions, and nothing is lost."""
     urls = nodes.urls()

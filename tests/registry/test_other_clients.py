@@ -1,8 +1,8 @@
 """Clients in other languages, where they are installed: a folder with the library is named by a variable.
 
-`npm install @kafkajs/confluent-schema-registry @confluentinc/schemaregistry` in CORDWOOD_TEST_JAVASCRIPT_CLIENT; after
+`npm install @kafkajs/confluent-schema-registry @confluentinc/schemaregistry` in JAVASCRIPT_REGISTRY_CLIENT; after
 `go mod init example.com/test`, `go get github.com/twmb/franz-go/pkg/sr
-github.com/confluentinc/confluent-kafka-go/v2/schemaregistry` in CORDWOOD_TEST_GO_CLIENT.
+github.com/confluentinc/confluent-kafka-go/v2/schemaregistry` in GO_REGISTRY_CLIENT.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def succeed(command: list[str], folder: Path) -> None:
 
 @pytest.mark.parametrize("script", ["javascript.mjs", "confluent.mjs"])
 def test_javascript_client(rest: Rest, script: str) -> None:
-    folder = folder_of("CORDWOOD_TEST_JAVASCRIPT_CLIENT", "node")
+    folder = folder_of("JAVASCRIPT_REGISTRY_CLIENT", "node")
     succeed(["node", str(SCRIPTS / script), rest.url], folder)
 
 
 @pytest.mark.parametrize("program", ["go", "go_confluent"])
 def test_go_client(rest: Rest, program: str) -> None:
-    folder = folder_of("CORDWOOD_TEST_GO_CLIENT", "go")
+    folder = folder_of("GO_REGISTRY_CLIENT", "go")
     shutil.copy(SCRIPTS / program / "main.go", folder / "main.go")
     succeed(["go", "run", ".", rest.url], folder)

@@ -20,7 +20,7 @@ class Failures:
         self.errors.append(error)
 
 
-def test_all_that_is_asked_for_in_one_turn_is_one_round() -> None:
+def test_all_requests_of_one_turn_form_one_round() -> None:
     async def test() -> None:
         flusher = Flusher(SystemClock(), Failures())
         where = disk()

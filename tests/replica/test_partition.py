@@ -63,7 +63,7 @@ def unexpected(error: ErrorCode) -> None:
 # The high watermark
 
 
-def test_without_a_flush_to_wait_for_all_that_is_written_is_acknowledged() -> None:
+def test_without_a_pending_flush_all_writes_are_acknowledged() -> None:
     partition = leading()
     last = append(partition, "a", "b")
     assert log_of(partition).high_watermark == 2
@@ -171,7 +171,7 @@ def test_a_produce_with_acks_all_waits_for_every_in_sync_replica() -> None:
     assert log_of(partition).high_watermark == 1
 
 
-def test_a_produce_with_acks_1_waits_for_the_flush_that_the_topic_asks_for() -> None:
+def test_a_produce_with_acks_1_waits_for_the_flush_that_the_topic_requests() -> None:
     partition = leading(flush_messages="1")
     told: list[ErrorCode] = []
     assert not partition.acknowledge(append(partition, "a", acks=1), told.append, acks=1)
@@ -312,7 +312,7 @@ def test_requests_for_a_new_epoch_are_authenticated() -> None:
         assert refused.value.error == error
 
 
-def test_it_takes_nothing_while_another_leads() -> None:
+def test_it_accepts_no_appends_while_another_leads() -> None:
     partition = leading()
     partition.update(state(leader=OTHER, epoch=1), partition.config)
     with pytest.raises(Refusal) as refused:

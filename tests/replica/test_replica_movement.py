@@ -124,7 +124,7 @@ def test_a_preferred_leader_that_takes_over_under_load_loses_nothing() -> None:
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-def test_replicated_produces_are_answered_alike_on_the_short_and_the_general_way(
+def test_replicated_produces_are_answered_alike_on_the_short_and_the_general_path(
     acks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answers() -> list[tuple[ErrorCode, int, int]]:

@@ -95,7 +95,7 @@ def test_open_with_a_size_takes_it_as_the_end_of_the_file(disk: Disk) -> None:
     assert disk.read_file("a.log") == b"onetworn"
 
 
-def test_open_with_a_size_does_not_look_for_the_file(disk: Disk) -> None:
+def test_open_with_a_size_does_not_stat_the_file(disk: Disk) -> None:
     file = disk.open("missing.log", 10)
     with pytest.raises(DiskError, match=r"open missing\.log: No such file or directory"):
         file.read(0, 1)
@@ -174,7 +174,7 @@ def test_a_directory_replaces_an_empty_one(disk: Disk) -> None:
     assert names(disk, "b") == ["x"]
 
 
-def test_a_listing_is_sorted_and_tells_sizes(disk: Disk) -> None:
+def test_a_listing_is_sorted_and_shows_sizes(disk: Disk) -> None:
     disk.make_directory("c")
     disk.create("d").append(b"four")
     disk.create("b")
@@ -182,13 +182,13 @@ def test_a_listing_is_sorted_and_tells_sizes(disk: Disk) -> None:
     assert disk.list() == [Entry("a", False, 1), Entry("b", False, 0), Entry("c", True, 0), Entry("d", False, 4)]
 
 
-def test_a_directory_that_is_not_there_lists_nothing(disk: Disk) -> None:
+def test_a_missing_directory_lists_nothing(disk: Disk) -> None:
     assert disk.list("missing") == []
     assert disk.list("missing/deeper") == []
     assert disk.failure is None
 
 
-def test_exists_tells_files_and_directories(disk: Disk) -> None:
+def test_exists_finds_files_and_directories(disk: Disk) -> None:
     disk.make_directory("a/b")
     disk.create("a/file")
     assert disk.exists("a")

@@ -38,7 +38,7 @@ def test_records_are_in_the_state_when_the_decision_is_answered() -> None:
     on_stage(test)
 
 
-def test_records_of_a_transaction_say_whose_they_are() -> None:
+def test_records_of_a_transaction_have_the_producers_identity() -> None:
     async def test(stage: Stage) -> None:
         stage.shard.decide(writes("a", producer=ProducerIdAndEpoch(7, 1)))
         assert stage.diary.entries == [("a", 0, 7)]
@@ -60,7 +60,7 @@ def test_a_decision_that_is_refused_writes_nothing() -> None:
     on_stage(test)
 
 
-def test_an_append_that_is_refused_leaves_the_state_as_it_was_and_tells_the_decision() -> None:
+def test_a_refused_append_leaves_the_state_unchanged_and_notifies_the_decision() -> None:
     async def test(stage: Stage) -> None:
         told: list[ErrorCode] = []
         decision = Decision("written", [entry("a", "x" * 2000)], refused=lambda refusal: told.append(refusal.error))
@@ -386,7 +386,7 @@ def test_a_timer_set_for_now_by_a_timer_runs_after_other_work() -> None:
     on_stage(test)
 
 
-def test_many_alarms_at_a_time_do_not_keep_others_waiting() -> None:
+def test_many_alarms_at_once_do_not_delay_other_work() -> None:
     async def test(stage: Stage) -> None:
         for number in range(1000):
             stage.diary.timers.after(number, 1000, writes("rung"))

@@ -95,7 +95,7 @@ class Story:
         return {violation.invariant for violation in violations(self.history)}
 
 
-def test_a_history_as_it_should_be_violates_nothing() -> None:
+def test_a_valid_history_violates_nothing() -> None:
     story = Story()
     story.send("a", 0)
     story.read("a", high_watermark=1, is_alone=True)
@@ -119,7 +119,7 @@ def test_a_record_that_was_read_and_is_gone_is_found() -> None:
     story.send("a")
     story.read("a", high_watermark=1)
     story.end("")
-    assert story.found() == {"what was read stays"}
+    assert story.found() == {"records that were read stay"}
 
 
 def test_a_record_that_comes_after_the_last_reading_of_a_log_is_not_missed_in_it() -> None:
@@ -168,7 +168,7 @@ def test_an_unsent_record_is_found() -> None:
     story = Story()
     story.read("z", high_watermark=1)
     story.end("z")
-    assert story.found() == {"nothing is read that nobody sent"}
+    assert story.found() == {"only sent records are read"}
 
 
 def test_a_gap_is_found() -> None:
@@ -185,10 +185,10 @@ def test_a_reordered_send_is_found() -> None:
     story.send("b", 1)
     story.send("a", 0)
     story.end("ab")
-    assert story.found() == {"what is sent later lies behind"}
+    assert story.found() == {"later sends have higher offsets"}
 
 
-def test_a_batch_that_is_there_twice_is_found() -> None:
+def test_a_batch_that_is_duplicated_is_found() -> None:
     story = Story()
     story.send("a", 0)
     story.read("aa", high_watermark=2)
@@ -196,7 +196,7 @@ def test_a_batch_that_is_there_twice_is_found() -> None:
     assert story.found() == {"a batch is appended once", "a batch is read at one place"}
 
 
-def test_a_batch_of_which_a_part_is_there_is_found() -> None:
+def test_a_batch_that_is_partly_written_is_found() -> None:
     story = Story()
     send = story.send("a")
     send.values, send.keys = (b"a", b"b"), (None, None)
@@ -222,7 +222,7 @@ def test_a_sequence_that_is_refused_without_an_excuse_is_found() -> None:
         story.end(final)
         return story
 
-    invariant = {"what was acknowledged is remembered of a producer"}
+    invariant = {"producer state has all acknowledged batches"}
     assert story_of("", incarnation=2).found() == invariant
     assert story_of("a", incarnation=1).found() == invariant
     assert story_of("a", incarnation=2).found() == set()
@@ -238,7 +238,7 @@ def test_a_first_sequence_may_be_refused_once_one_behind_it_was_appended_in_its_
         story.end(final)
         return story
 
-    invariant = {"what was acknowledged is remembered of a producer"}
+    invariant = {"producer state has all acknowledged batches"}
     assert story_of("bc", refused=0).found() == set()
     assert story_of("", refused=0).found() == invariant
     assert story_of("c", refused=1).found() == invariant
@@ -271,7 +271,7 @@ def test_a_refused_but_appended_batch_is_found() -> None:
     story = Story()
     story.send("a").outcome = Outcome.REFUSED
     story.end("a")
-    assert story.found() == {"what is refused is not appended"}
+    assert story.found() == {"refused batches are not appended"}
 
 
 def test_a_read_past_the_high_watermark_or_without_available_data_is_found() -> None:
@@ -284,10 +284,10 @@ def test_a_read_past_the_high_watermark_or_without_available_data_is_found() -> 
     story.send("a")
     story.read("", high_watermark=1, is_alone=True)
     story.end("a")
-    assert story.found() == {"what is there can be read"}
+    assert story.found() == {"existing records can be read"}
 
 
-def test_an_offset_that_was_there_and_is_said_to_be_out_of_range_is_found() -> None:
+def test_an_existing_offset_reported_as_out_of_range_is_found() -> None:
     story = Story()
     story.send("a", 0)
     story.read("", 1, error=ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -319,15 +319,15 @@ def test_unrequested_and_undone_deletions_are_found() -> None:
     story.send("a", 0)
     story.send("b")
     story.end("b", start=1)
-    assert story.found() == {"nothing is deleted that nobody deleted", "nothing is deleted before its time"}
+    assert story.found() == {"records are deleted only on request", "nothing is deleted before its time"}
     story = Story()
     story.send("a", 0)
     story.history.deletions.append(Deletion(PARTITION, 1, 3.0, low_watermark=1, incarnation=1, ended_s=4.0))
     story.end("a")
-    assert story.found() == {"what was deleted stays deleted"}
+    assert story.found() == {"deleted records stay deleted"}
 
 
-def test_retention_before_its_time_is_found() -> None:
+def test_premature_retention_is_found() -> None:
     def story_of(seconds_later: float) -> Story:
         story = Story()
         story.history.retention_s = 10.0
@@ -367,7 +367,7 @@ def test_a_timestamp_that_finds_another_record_is_found() -> None:
     assert story.found() == {"a timestamp finds the first record that is not older"}
 
 
-def test_topics_and_settings_that_are_not_as_they_were_are_found() -> None:
+def test_changed_topics_and_settings_are_found() -> None:
     story = Story()
     story.history.topics = {"kept": "id", "lost": "id", "made anew": "id"}
     story.history.final_topics = {"kept": "id", "made anew": "other"}
@@ -379,5 +379,5 @@ def test_topics_and_settings_that_are_not_as_they_were_are_found() -> None:
     assert found == [
         "a topic that is there stays: lost has id id, and in the end None",
         "a topic that is there stays: made anew has id id, and in the end other",
-        "what was set stays set: a is 2, and was 1",
+        "settings persist: a is 2, and was 1",
     ]

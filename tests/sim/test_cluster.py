@@ -193,7 +193,7 @@ def test_a_node_starts_again_after_a_crash_before_anything_was_committed() -> No
     run(1, Layout(controllers=3, brokers=1), main)
 
 
-def test_a_paused_node_wakes_up_to_a_cluster_that_has_gone_on() -> None:
+def test_a_paused_node_wakes_up_to_a_cluster_that_has_moved_on() -> None:
     async def main(cluster: Cluster) -> None:
         await cluster.start()
         paused = cluster.machines[1]

@@ -201,7 +201,7 @@ def test_a_broker_that_has_lost_its_disk_counts_against_others_while_it_may_lead
     assert watch.lossy_nodes == set()
 
 
-def test_a_topic_that_is_deleted_takes_along_what_was_lost_of_it() -> None:
+def test_deleting_a_topic_deletes_its_lost_partitions() -> None:
     watch = watch_of()
     watch.loses_data(2)
     commit(watch, RemoveTopicRecord(topic_id=TOPIC_ID))

@@ -62,7 +62,7 @@ class Story:
         return {violation.invariant for violation in violations(self.history)}
 
 
-def test_a_group_as_it_should_be_violates_nothing() -> None:
+def test_a_valid_group_violates_nothing() -> None:
     story = Story()
     first = story.tenure("a", 1, 4, generation=1)
     story.told(-1, "", 1)
@@ -118,7 +118,7 @@ def test_an_older_commit_in_place_of_the_last_is_found_also_if_its_offset_is_hig
     before = story.commit(8, 1, 2)
     story.commit(5, 3, 4)
     story.told(8, before, 6)
-    assert story.found() == {"the last commit is the one that counts"}
+    assert story.found() == {"the last commit wins"}
 
 
 def test_offsets_reported_to_others_are_known() -> None:
@@ -129,7 +129,7 @@ def test_offsets_reported_to_others_are_known() -> None:
     assert story.found() == {"committed offsets never go back"}
 
 
-def test_a_commit_without_an_answer_may_be_done_late() -> None:
+def test_an_unanswered_commit_may_take_effect_late() -> None:
     story = Story()
     tenure = story.tenure("a", 0, 9)
     unanswered = story.commit(5, 1, tenure=tenure)
@@ -151,22 +151,22 @@ def test_a_commit_of_a_former_owner_that_is_acknowledged_is_found() -> None:
     zombie = story.tenure("a", 0, 2)
     story.tenure("b", 2, 9)
     story.commit(5, 3, 4, tenure=zombie)
-    assert story.found() == {"only who has a partition commits for it"}
+    assert story.found() == {"only owners commit"}
 
 
 def test_altered_committed_offsets_are_found() -> None:
     story = Story()
     story.told(5, "made up", 1)
-    assert story.found() == {"a committed offset is as it was committed"}
+    assert story.found() == {"a committed offset is unchanged"}
     story = Story()
     story.told(6, story.commit(5, 1, 2), 3)
-    assert story.found() == {"a committed offset is as it was committed"}
+    assert story.found() == {"a committed offset is unchanged"}
     story = Story()
     story.told(5, story.commit(5, 1, 2, outcome=CommitOutcome.REFUSED), 3)
-    assert story.found() == {"what is refused is not committed"}
+    assert story.found() == {"refused commits have no effect"}
     story = Story()
     story.told(5, story.commit(5, 4), 1)
-    assert story.found() == {"an offset is not told before it is committed"}
+    assert story.found() == {"offsets are visible only after their commit"}
 
 
 def test_require_stable_waits_for_pending_offsets() -> None:

@@ -68,7 +68,7 @@ def _play(scene: Callable[[Stage], Awaitable[None]]) -> None:
     world.run(main())
 
 
-def test_a_heartbeat_that_asks_for_nothing_leaves_a_member_all_its_time() -> None:
+def test_a_heartbeat_without_a_revocation_leaves_the_rebalance_timeout_unchanged() -> None:
     async def scene(stage: Stage) -> None:
         stage.heartbeat(_P0)
         stage.hands.take([_P0], "m")
@@ -81,7 +81,7 @@ def test_a_heartbeat_that_asks_for_nothing_leaves_a_member_all_its_time() -> Non
     _play(scene)
 
 
-def test_the_time_to_give_up_goes_by_though_heartbeats_do_not_speak_of_it_again() -> None:
+def test_the_revocation_timeout_runs_even_if_heartbeats_do_not_repeat_it() -> None:
     async def scene(stage: Stage) -> None:
         stage.heartbeat(_P0)
         stage.hands.take([_P0], "m")
@@ -96,7 +96,7 @@ def test_the_time_to_give_up_goes_by_though_heartbeats_do_not_speak_of_it_again(
     _play(scene)
 
 
-def test_once_it_has_given_it_up_the_member_has_all_its_time_again() -> None:
+def test_after_a_revocation_the_member_has_its_full_timeout_again() -> None:
     async def scene(stage: Stage) -> None:
         stage.heartbeat(_P0, _P1)
         stage.hands.take([_P0, _P1], "m")

@@ -45,7 +45,7 @@ class Story:
         return {violation.invariant for violation in violations(self.history)}
 
 
-def test_all_is_well_where_everything_is_in_its_place() -> None:
+def test_an_undamaged_directory_has_no_findings() -> None:
     story = Story("abc").sent("abc").polled("ab", first=0, expected=0).polled("c", first=2, expected=2)
     story.committed(3, given_to=3).told(3, at_s=2.0)
     assert story.found() == set()
@@ -55,24 +55,24 @@ def test_a_producer_whose_records_change_places_is_found() -> None:
     assert Story("ba").sent("ab").found() == {"a producer's records keep their order"}
 
 
-def test_a_record_that_is_acknowledged_without_an_offset_has_to_be_there() -> None:
+def test_a_record_that_is_acknowledged_without_an_offset_must_be_there() -> None:
     assert Story("a").sent("ab").found() == {"nothing acknowledged is lost"}
 
 
 def test_a_record_that_was_not_taken_must_not_be_there() -> None:
-    assert Story("a").sent("a", Outcome.REFUSED).found() == {"what is refused is not appended"}
+    assert Story("a").sent("a", Outcome.REFUSED).found() == {"refused batches are not appended"}
 
 
-def test_a_poll_that_passes_over_a_record_is_found() -> None:
+def test_a_poll_that_skips_a_record_is_found() -> None:
     assert Story("abc").sent("abc").polled("c", first=2, expected=1).found() == {"a poll leaves nothing out"}
 
 
-def test_a_poll_that_gives_a_record_again_is_found() -> None:
-    assert Story("abc").sent("abc").polled("bc", first=1, expected=2).found() == {"a poll goes on where it was"}
+def test_a_poll_that_repeats_a_record_is_found() -> None:
+    assert Story("abc").sent("abc").polled("bc", first=1, expected=2).found() == {"polls continue at the position"}
 
 
 def test_a_commit_of_undelivered_records_is_found() -> None:
-    assert Story("abc").sent("abc").committed(3, given_to=2).found() == {"only what was given is committed"}
+    assert Story("abc").sent("abc").committed(3, given_to=2).found() == {"only returned records are committed"}
 
 
 def test_a_commit_may_pass_over_offsets_that_have_no_record() -> None:
@@ -91,7 +91,7 @@ def test_the_later_of_two_commits_is_reported() -> None:
 
 
 def test_an_uncommitted_offset_is_found() -> None:
-    assert Story("a").sent("a").told(1, at_s=1.0).found() == {"a committed offset is as it was committed"}
+    assert Story("a").sent("a").told(1, at_s=1.0).found() == {"a committed offset is unchanged"}
 
 
 def test_also_if_the_earlier_one_was_unknown() -> None:

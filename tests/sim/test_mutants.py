@@ -34,7 +34,7 @@ PATIENCE_SEEDS = 100
 @pytest.mark.parametrize(
     ("workload", "mutant"), BROKEN, ids=[f"{workload}-{mutant.__name__}" for workload, mutant in BROKEN]
 )
-def test_a_node_that_is_broken_is_found_out(workload: str, mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_bug_in_the_node_is_found(workload: str, mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant(monkeypatch)
     assert any(run_seed(seed, workload).violations for seed in range(1000, 1000 + PATIENCE_SEEDS))
 
@@ -42,6 +42,6 @@ def test_a_node_that_is_broken_is_found_out(workload: str, mutant: Mutant, monke
 @pytest.mark.parametrize(
     ("workload", "mutant"), BROKEN_CLIENTS, ids=[f"{workload}-{mutant.__name__}" for workload, mutant in BROKEN_CLIENTS]
 )
-def test_a_client_that_is_broken_is_found_out(workload: str, mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_bug_in_the_client_is_found(workload: str, mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant(monkeypatch)
     assert any(run_seed(seed, workload).violations for seed in range(1000, 1000 + PATIENCE_SEEDS))

@@ -79,7 +79,7 @@ def mixed_story() -> Story:
     return story
 
 
-def test_transactions_as_they_should_be_violate_nothing() -> None:
+def test_valid_transactions_violate_nothing() -> None:
     story = mixed_story()
     story.read("a.1 b.2 c +1 -2", (2, 1))
     story.read("b.2 c +1", (2, 1), offset=1)
@@ -89,7 +89,7 @@ def test_transactions_as_they_should_be_violate_nothing() -> None:
 def test_an_aborted_read_is_found() -> None:
     story = mixed_story()
     story.read("a.1 b.2 c +1 -2")
-    assert story.found() == {"nothing aborted is read", "read_committed shows what is committed"}
+    assert story.found() == {"nothing aborted is read", "read_committed shows committed records only"}
 
 
 def test_a_read_before_the_commit_is_found() -> None:
@@ -101,7 +101,7 @@ def test_a_read_before_the_commit_is_found() -> None:
 def test_a_committed_record_that_is_not_shown_is_found() -> None:
     story = mixed_story()
     story.read("a.1 b.2 c +1 -2", (2, 1), (1, 0))
-    assert story.found() == {"read_committed shows all that is committed"}
+    assert story.found() == {"read_committed shows all committed records"}
 
 
 def test_a_consumer_may_have_gone_past_a_deletion_that_a_crash_undid() -> None:
@@ -109,7 +109,7 @@ def test_a_consumer_may_have_gone_past_a_deletion_that_a_crash_undid() -> None:
     record = _seen(2, "c")
     polled = Read("consumer", PARTITION, 1, 5.0, 5.5, 0, 0, -1, -1, (record,), 3, False, True, -1, is_polled=True)
     story.history.reads.append(polled)
-    assert story.found() == {"read_committed shows all that is committed"}
+    assert story.found() == {"read_committed shows all committed records"}
     story.history.deletions.append(Deletion(PARTITION, 2, begun_s=4.0))
     assert story.found() == set()
 
@@ -137,14 +137,14 @@ def test_a_committed_transaction_that_is_aborted_is_found() -> None:
     story = Story()
     story.send("a", 0, story.transaction(1, Fate.COMMITTED, 10.0))
     story.log("a.1 -1")
-    assert story.found() == {"what is committed stays committed"}
+    assert story.found() == {"committed transactions stay committed"}
 
 
 def test_an_uncommitted_but_visible_transaction_is_found() -> None:
     story = Story()
     story.send("a", 0, story.transaction(1, Fate.NOT_COMMITTED))
     story.log("a.1 +1")
-    assert story.found() == {"nothing is committed that nobody committed"}
+    assert story.found() == {"only transactions with a commit request are committed"}
 
 
 def test_a_transaction_without_an_end_is_found() -> None:
@@ -187,7 +187,7 @@ def test_an_epoch_that_goes_back_is_found() -> None:
     assert "a producer's epochs never go back" in story.found()
 
 
-def test_outputs_that_are_missing_or_there_twice_or_too_many_are_found() -> None:
+def test_missing_duplicate_and_unexpected_outputs_are_found() -> None:
     def story_of(outputs: dict[str, int]) -> Story:
         """Of inputs x and y; the offset that is committed lies between them."""
         story = Story()

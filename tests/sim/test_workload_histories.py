@@ -20,7 +20,7 @@ STRETCHES = [(workload, first) for workload, seeds in SEEDS.items() for first in
 
 
 @pytest.mark.parametrize(("workload", "first"), STRETCHES)
-def test_nothing_promised_is_broken(workload: str, first: int) -> None:
+def test_no_invariant_is_violated(workload: str, first: int) -> None:
     for seed in range(first, first + SEEDS_PER_TEST):
         outcome = outcome_of(seed, workload)
         assert not outcome.violations, describe(outcome)

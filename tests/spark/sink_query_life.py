@@ -1,7 +1,9 @@
 """A driver of its own: one life of a query from a topic to a topic, until all is read or somebody kills it.
 
 python sink_query_life.py '{"bootstrap": ..., "from": ..., "to": ..., "checkpoint": ..., "master": ...,
-    "rows_per_batch": ..., "options": {...}}'
+    "rows_per_batch": ..., "until": ..., "options": {...}}'
+
+With `until` it reads on, until a file of that name exists and all is read that is there then.
 """
 
 import json
@@ -36,6 +38,7 @@ def main() -> None:
         .option("maxOffsetsPerTrigger", told["rows_per_batch"])
         .load()
     )
+    until = told["until"]
     query = (
         rows.select("key", "value")
         .writeStream.format("cordwood")
@@ -43,9 +46,15 @@ def main() -> None:
         .option("topic", told["to"])
         .option("checkpointLocation", told["checkpoint"])
         .options(**told["options"])
-        .trigger(availableNow=True)
+        .trigger(**({"processingTime": "0 seconds"} if until else {"availableNow": True}))
         .start()
     )
+    if until:
+        while not os.path.exists(until):
+            # Raises the query's error if it has failed.
+            query.awaitTermination(1)
+        query.processAllAvailable()
+        query.stop()
     query.awaitTermination()
 
 

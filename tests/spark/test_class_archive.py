@@ -70,7 +70,7 @@ def test_without_an_archive_java_gets_no_option(java: JavaRuntime, environment: 
 
 
 @pytest.mark.parametrize("changed", ["release", "lib/server/libjvm.so"])
-def test_another_java_in_the_same_place_does_not_meet_it(
+def test_an_archive_of_another_java_in_the_same_place_is_not_used(
     java: JavaRuntime, environment: dict[str, str], changed: str
 ) -> None:
     kept(java, environment)
@@ -78,13 +78,15 @@ def test_another_java_in_the_same_place_does_not_meet_it(
     assert whole_archive(java, environment) is None
 
 
-def test_a_java_elsewhere_does_not_meet_it(java: JavaRuntime, environment: dict[str, str], tmp_path: Path) -> None:
+def test_an_archive_of_a_java_elsewhere_is_not_used(
+    java: JavaRuntime, environment: dict[str, str], tmp_path: Path
+) -> None:
     kept(java, environment)
     elsewhere = java.installed.rename(tmp_path / "java-2")
     assert whole_archive(JavaRuntime(elsewhere, 17, elsewhere), environment) is None
 
 
-def test_other_jars_do_not_meet_it(java: JavaRuntime, environment: dict[str, str], spark_home: Path) -> None:
+def test_an_archive_of_other_jars_is_not_used(java: JavaRuntime, environment: dict[str, str], spark_home: Path) -> None:
     archive = kept(java, environment)
     assert whole_archive(java, environment) == archive
     jar = spark_home / "jars" / "spark-core.jar"
@@ -93,7 +95,7 @@ def test_other_jars_do_not_meet_it(java: JavaRuntime, environment: dict[str, str
     assert archive.exists()
 
 
-def test_another_pyspark_does_not_meet_it(
+def test_an_archive_of_another_pyspark_is_not_used(
     java: JavaRuntime, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept(java, environment)
@@ -135,7 +137,7 @@ def test_one_that_was_written_to_is_removed(java: JavaRuntime, environment: dict
     assert not archive.exists()
 
 
-def test_a_part_beside_it_that_is_missing_makes_it_useless(java: JavaRuntime, environment: dict[str, str]) -> None:
+def test_an_archive_with_a_missing_part_is_not_used(java: JavaRuntime, environment: dict[str, str]) -> None:
     seal = seal_path(java, environment)
     made, base = seal.parent / "spark-1" / "spark.jsa", seal.parent / "spark-1" / "base.jsa"
     made.parent.mkdir(parents=True)
@@ -182,7 +184,7 @@ def test_without_a_cache_there_is_none(java: JavaRuntime, tmp_path: Path) -> Non
     assert whole_archive(java, {"XDG_CACHE_HOME": str(tmp_path / "file")}) is None
 
 
-def test_a_cache_whose_name_java_would_take_apart_has_none(java: JavaRuntime, tmp_path: Path) -> None:
+def test_an_archive_path_that_java_would_split_is_not_used(java: JavaRuntime, tmp_path: Path) -> None:
     environment = {"XDG_CACHE_HOME": str(tmp_path / "two words")}
     kept(java, environment)
     assert use_archive(java, {}, environment) is None
@@ -280,7 +282,7 @@ def run_java(java: JavaRuntime, *options: str) -> tuple[int, str, str]:
 # ---- with a real Spark
 
 
-def test_prepare_makes_an_archive_from_which_spark_takes_its_classes(tmp_path: Path) -> None:
+def test_prepare_creates_an_archive_that_spark_uses(tmp_path: Path) -> None:
     own = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK", "CORDWOOD"))}
     environment = {**own, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     made = cordwood("prepare", environment)

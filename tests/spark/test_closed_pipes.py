@@ -31,7 +31,7 @@ def run(program: str) -> str:
     return subprocess.run([sys.executable, "-c", _WORKER + program], capture_output=True, text=True).stderr
 
 
-def test_a_worker_says_nothing_of_a_pipe_that_spark_has_closed() -> None:
+def test_a_worker_prints_nothing_about_a_pipe_closed_by_spark() -> None:
     assert run(f"try:\n    write_int(1, pipe)\nexcept OSError:{_PRINTS}") == ""
     assert run("write_int(1, pipe)") == ""
 

@@ -13,5 +13,7 @@ def test_the_demo_counts_every_order_once_though_its_pipeline_and_a_broker_are_k
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "  killed\n" in done.stdout
+    assert "Without a default the registry refuses it: The field 'channel'" in done.stdout
+    assert "With a default it is version 2." in done.stdout
     assert "  the broker is killed\n" in done.stdout
     assert "Every order was counted once." in done.stdout

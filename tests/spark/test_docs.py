@@ -32,7 +32,7 @@ def rows() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("what", "shown_by"), list(rows()))
-def test_each_row_names_a_test_that_there_is(what: str, shown_by: str) -> None:
+def test_each_row_names_an_existing_test(what: str, shown_by: str) -> None:
     (test,) = named(shown_by)
     file, _, function = test.partition("::")
     assert f"def {function}(" in (Path(__file__).parent / file).read_text()
@@ -46,7 +46,7 @@ def test_every_option_of_a_write_has_a_row() -> None:
     assert set(sink_options.KNOWN) - {name for what, _ in table("writing") for name in named(what)} == set()
 
 
-def test_no_row_names_an_option_that_there_is_not() -> None:
+def test_no_row_names_a_missing_option() -> None:
     columns = {"key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"}
     known = {*source_options.KNOWN, *sink_options.KNOWN, *columns, "availableNow", "complete"}
     words = {name for what, _ in rows() for name in named(what)}

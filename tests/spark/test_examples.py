@@ -112,7 +112,7 @@ def test_orders_are_joined_with_payments_or_reported_as_unpaid(node: NodeProcess
     assert sorted((row["order"], row["paid"]) for row in joined) == [(1, 20), (2, 0)]
 
 
-def test_a_duplicate_order_is_passed_on_once(node: NodeProcess, run: Run, topic: str) -> None:
+def test_a_duplicate_order_is_forwarded_once(node: NodeProcess, run: Run, topic: str) -> None:
     source, target = topics(node, topic, "orders", "once")
     produce(node, source, [order(1, "10:00", 20), order(2, "10:01", 30), order(1, "10:00", 20)])
     run("deduplication.py", source=source, target=target)

@@ -70,7 +70,7 @@ def run(program: str, node: NodeProcess, topic: str, **environment: str) -> "sub
     )
 
 
-def test_looking_at_a_few_rows_prints_them_and_nothing_else(node: NodeProcess, filled: str) -> None:
+def test_showing_a_few_rows_prints_only_those(node: NodeProcess, filled: str) -> None:
     done = run(_SESSION, node, filled)
     assert "record ['record', 'record']" in done.stdout
     # Neither a BrokenPipeError of PySpark's daemon, nor Java's warning of an incubator module.

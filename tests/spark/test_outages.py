@@ -80,7 +80,7 @@ def test_an_outage_without_new_failures_is_forgotten() -> None:
     assert outages.over() == []
 
 
-def test_lines_tell_of_an_outage_now_and_then_and_of_its_end(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_report_an_outage_periodically_and_its_end(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     outages, lines = Outages(clock), Lines()
     for _ in range(100):

@@ -185,7 +185,7 @@ def test_permissive_keeps_the_bytes_and_the_reason(
     assert rows[4] == (None, None)
 
 
-def test_dropmalformed_passes_over_bad_records(spark: SparkSession, registry_node: RegistryNode, topic: str) -> None:
+def test_dropmalformed_skips_bad_records(spark: SparkSession, registry_node: RegistryNode, topic: str) -> None:
     bad_topic(registry_node, topic)
     frame = registry_node.read(spark, topic, mode="DROPMALFORMED")
     assert "_corrupt_value" not in frame.columns

@@ -62,7 +62,7 @@ def test_protobuf_messages_are_structs(spark: SparkSession, registry_node: Regis
     )
 
 
-def test_protobuf_goes_by_field_numbers_and_by_the_message_that_was_written(
+def test_protobuf_uses_field_numbers_and_the_message_that_was_written(
     spark: SparkSession, registry_node: RegistryNode, topic: str
 ) -> None:
     newer = PROTO.replace("repeated string tags = 2;", "repeated string labels = 2; bool gift = 11;")
@@ -94,7 +94,7 @@ JSON = {
 }
 
 
-def test_json_objects_are_structs_and_what_has_no_type_is_text(
+def test_json_objects_are_structs_and_untyped_values_are_text(
     spark: SparkSession, registry_node: RegistryNode, topic: str
 ) -> None:
     value = {

@@ -68,7 +68,7 @@ def typed(**given: str) -> SourceOptions:
         ({"registry": "http://r", "valueFormat": "avro", "valueSubjct": "x"}, "did you mean valueSubject"),
     ],
 )
-def test_what_does_not_go_together_is_refused(given: dict[str, str], told: str) -> None:
+def test_conflicting_options_are_refused(given: dict[str, str], told: str) -> None:
     with pytest.raises(BadOption, match=told):
         options(**given)
 

@@ -21,6 +21,6 @@ print(gc.get_freeze_count() - before > 1_000)
 
 
 @pytest.mark.parametrize(("program", "is_spared"), [("pyspark.daemon", "True"), ("somebodys.program", "False")])
-def test_garbage_is_not_looked_for_among_modules_in_sparks_workers_alone(program: str, is_spared: str) -> None:
+def test_modules_are_frozen_for_garbage_collection_only_in_sparks_workers(program: str, is_spared: str) -> None:
     done = subprocess.run([sys.executable, "-c", _PROGRAM, program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == is_spared

@@ -108,7 +108,7 @@ def test_a_process_that_spark_does_not_listen_to_any_more_ends_without_a_trace(n
     assert (done.returncode, done.stderr) == (1, "")
 
 
-def test_a_signal_goes_to_the_process_that_was_asked_for(nursery: Path) -> None:
+def test_a_signal_goes_to_the_process_that_was_requested(nursery: Path) -> None:
     waiting = "import signal; print('ready', flush=True); signal.pause()"
     with subprocess.Popen(
         [worker_python(), "-c", waiting],
@@ -129,7 +129,7 @@ def test_processes_are_forked_without_threads(nursery: Path) -> None:
     assert run(nursery, "-c", count).stdout == "1\n"
 
 
-def test_processes_draw_numbers_of_their_own(nursery: Path) -> None:
+def test_processes_draw_their_own_numbers(nursery: Path) -> None:
     drawing = "import random, numpy; print(random.random(), numpy.random.random())"
     one, other = run(nursery, "-c", drawing).stdout.split(), run(nursery, "-c", drawing).stdout.split()
     assert set(one).isdisjoint(other)

@@ -49,7 +49,7 @@ def test_the_defaults_for_tests_are_those_that_the_page_lists(in_subprocess: boo
 
 
 @KINDS
-def test_settings_may_be_numbers_and_truths(in_subprocess: bool) -> None:
+def test_settings_may_be_numbers_and_bools(in_subprocess: bool) -> None:
     given: dict[str, str | int | float | bool] = {"num.partitions": 3, "auto.create.topics.enable": False}
     with cordwood.testing.node(subprocess=in_subprocess, settings=given) as node:
         settings = broker_settings(node.bootstrap)
@@ -192,7 +192,7 @@ def test_async_with_leaves_the_loop_free(in_subprocess: bool) -> None:
     asyncio.run(main())
 
 
-def test_a_topic_is_there_when_it_was_asked_for() -> None:
+def test_a_requested_topic_exists() -> None:
     with cordwood.testing.node(settings={"auto.create.topics.enable": "false"}) as node:
         topic = node.topic(partitions=2, configs={"retention.ms": "1000"})
         assert topic != node.topic()
@@ -202,7 +202,7 @@ def test_a_topic_is_there_when_it_was_asked_for() -> None:
         assert len(topics[topic].partitions) == 2
 
 
-def test_a_topic_that_cannot_be_created_is_an_error_that_says_why() -> None:
+def test_a_topic_that_cannot_be_created_is_an_error_with_the_reason() -> None:
     with cordwood.testing.node() as node, pytest.raises(NodeError, match=r"a b.*INVALID_TOPIC_EXCEPTION"):
         node.topic("a b")
 

@@ -33,7 +33,7 @@ def test_however_a_batch_is_cut_its_records_come_once_and_in_order(room: Room, d
 
 
 @in_each_room
-def test_records_before_the_start_are_passed_over_and_do_not_count(room: Room) -> None:
+def test_records_before_the_start_are_skipped_and_do_not_count(room: Room) -> None:
     batch = room.records.encode_batch(RECORDS, leader_epoch=7)
     reader = room.records.BatchReader(batch, 0, room.records.read_header(batch), "t", 3, 8)
     assert reader.take(2) == [expected(record) for record in RECORDS[2:4]]

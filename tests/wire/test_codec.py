@@ -144,7 +144,7 @@ def test_records_are_views_into_the_frame_not_copies() -> None:
         assert records.obj is (source.obj if isinstance(source, memoryview) else source)
 
 
-def test_records_stay_the_very_object_in_parts_and_all_else_is_joined_around_them() -> None:
+def test_records_stay_the_same_object_in_parts_and_the_rest_is_joined() -> None:
     one, two = FileRange(1000), FileRange(2000)
     parts = encode_parts(fetched(one, two), 12)
     assert [type(part).__name__ for part in parts] == ["bytes", "FileRange", "bytes", "FileRange", "bytes"]
@@ -152,7 +152,7 @@ def test_records_stay_the_very_object_in_parts_and_all_else_is_joined_around_the
     assert parts[3] is two
 
 
-def test_bytes_as_records_are_passed_on_as_a_view_and_not_joined() -> None:
+def test_bytes_as_records_are_forwarded_as_a_view_and_not_joined() -> None:
     batch = b"x" * 100
     parts = encode_parts(fetched(batch), 12)
     assert isinstance(parts[1], memoryview)
@@ -181,7 +181,7 @@ def test_a_value_that_a_version_cannot_express_is_named_with_its_field_and_versi
     )
 
 
-def test_an_ignorable_field_is_left_out_where_the_version_lacks_it() -> None:
+def test_an_ignorable_field_is_omitted_where_the_version_lacks_it() -> None:
     assert encode(FetchRequest(rack_id="r"), 4) == encode(FetchRequest(), 4)
 
 
@@ -285,7 +285,7 @@ def test_a_compact_string_of_more_than_32767_bytes_is_refused_though_its_bytes_a
     assert "group_id at byte 0: a string of 32768 bytes" in refused(HeartbeatRequest, 4, body)
 
 
-def test_bytes_left_over_are_let_pass_when_not_strict() -> None:
+def test_trailing_bytes_are_accepted_when_not_strict() -> None:
     data = encode(MetadataRequest(), 9) + b"more"
     assert decode(MetadataRequest, 9, data, strict=False) == MetadataRequest()
     with pytest.raises(DecodeError, match="4 bytes left over"):

@@ -66,7 +66,7 @@ def test_records_before_the_wanted_offset_are_dropped(room: Room, values: list[A
     assert as_records(table) == records[start:]
 
 
-def test_control_batches_and_torn_ones_are_passed_over(room: Room) -> None:
+def test_control_batches_and_torn_ones_are_skipped(room: Room) -> None:
     first, last = (room.records.encode_batch([Record(offset, T0, None, b"v", ())]) for offset in (1, 3))
     marker = control.end_txn_marker(2, T0, 1, 1, True, 1, 1)
     data = first + marker + last + last[:40]
@@ -99,7 +99,7 @@ def test_the_limit_is_for_all_batches_together(room: Room) -> None:
         arrow.to_arrow(batch * 3, limit=2100)
 
 
-def test_checksums_are_checked_when_asked_for(room: Room) -> None:
+def test_checksums_are_checked_when_requested(room: Room) -> None:
     batch = room.records.encode_batch([Record(0, T0, None, b"value", ())])
     batch[-2] ^= 1
     assert arrow.to_arrow(batch).num_rows == 1
@@ -170,7 +170,7 @@ def test_batches_are_full_but_not_too_large(room: Room) -> None:
     assert len(arrow.from_arrow(values, max_batch_bytes=1)) == 1000
 
 
-def test_sequence_numbers_go_on_from_batch_to_batch_and_wrap(room: Room) -> None:
+def test_sequence_numbers_continue_from_batch_to_batch_and_wrap(room: Room) -> None:
     batches = arrow.from_arrow(pa.array([b"x"] * 4), max_batch_bytes=1, producer_id=1, base_sequence=2**31 - 2)
     headers = [room.records.read_header(batch) for batch in batches]
     assert [header.base_sequence for header in headers] == [2**31 - 2, 2**31 - 1, 0, 1]
@@ -222,7 +222,9 @@ def test_pyarrow_is_imported_only_when_used(room: Room) -> None:
 
 
 @given(keys=st.lists(st.none() | st.binary(max_size=20)), partitions=st.integers(1, 50))
-def test_a_column_of_keys_goes_where_each_key_goes(room: Room, keys: list[bytes | None], partitions: int) -> None:
+def test_a_column_of_keys_is_partitioned_like_single_keys(
+    room: Room, keys: list[bytes | None], partitions: int
+) -> None:
     column = arrow.binary_input(pa.array(keys, pa.binary()))
     chosen = memoryview(room.column_input.key_partitions(column, partitions, 77)).cast("i").tolist()
     assert chosen == [77 if key is None else room.hashing.partition_for_key(key, partitions) for key in keys]
@@ -245,7 +247,7 @@ def test_rows_are_sorted_by_partition_and_keep_their_order(room: Room, partition
 
 
 @pytest.mark.parametrize("partition", [-1, 5])
-def test_a_row_of_a_partition_that_is_not_there_is_refused(room: Room, partition: int) -> None:
+def test_a_row_of_a_missing_partition_is_refused(room: Room, partition: int) -> None:
     partitions = pa.array([0, partition], pa.int32()).buffers()[1]
     with pytest.raises(ValueError, match=f"row 1 has partition {partition} where there are 0 to 4"):
         room.column_input.RowOrder(partitions, 2, 5)

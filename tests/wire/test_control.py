@@ -53,7 +53,7 @@ def test_every_type_has_its_key(control_type: ControlType) -> None:
     assert parse_control_type(control_key(control_type)) is control_type
 
 
-def test_a_type_from_the_future_is_passed_over() -> None:
+def test_a_type_from_the_future_is_skipped() -> None:
     assert parse_control_type(b"\x00\x00\x00\x63") is None
     assert parse_control_type(b"\x00\x01\x00\x01more") is ControlType.COMMIT
 

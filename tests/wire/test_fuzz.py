@@ -96,7 +96,7 @@ def test_mutated_request_headers_raise_nothing_but_decode_error(shard: int) -> N
 
 
 @pytest.mark.parametrize("name", ALL_MESSAGES)
-def test_no_message_takes_more_memory_than_its_bytes_deserve(name: str) -> None:
+def test_memory_of_a_message_is_proportional_to_its_bytes(name: str) -> None:
     cls = message_class(name)
     for version in cls.versions:
         layout = message_layout(cls, version)

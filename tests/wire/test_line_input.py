@@ -56,7 +56,7 @@ def test_lines_are_those_that_cutting_one_by_one_would_give(
     assert (lines.count, text[lines.end :], lines.lacks_separator) == (len(pairs), rest, lacks_separator)
 
 
-def test_more_lines_than_there_is_room_for_at_first(room: Room) -> None:
+def test_more_lines_than_the_initial_capacity(room: Room) -> None:
     text = b"".join(b"%d\n" % number for number in range(5000))
     lines = room.line_input.LineColumns(text, b"\n", None, b"4999", False)
     assert lines.values.listed() == [b"%d" % number for number in range(4999)] + [None]
@@ -69,7 +69,7 @@ def test_a_line_much_longer_than_others(room: Room) -> None:
 
 
 @pytest.mark.parametrize(("delimiter", "separator"), [(b"", None), (b"\n", b"")])
-def test_nothing_is_cut_at_nothing(room: Room, delimiter: bytes, separator: bytes | None) -> None:
+def test_an_empty_log_is_not_truncated(room: Room, delimiter: bytes, separator: bytes | None) -> None:
     with pytest.raises(ValueError, match="empty delimiter or key separator"):
         room.line_input.LineColumns(b"a", delimiter, separator, None, False)
 

@@ -53,7 +53,7 @@ def test_a_message_comes_back_as_it_was_in_every_version(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL_MESSAGES)
-def test_no_prefix_of_a_message_is_taken_for_the_message(name: str) -> None:
+def test_no_prefix_of_a_message_is_mistaken_for_the_message(name: str) -> None:
     cls = message_class(name)
     for version in cls.versions:
         data = encode(random_message(name, version, Random(f"{name} {version}")), version)
@@ -135,7 +135,7 @@ def test_equality_is_by_value_and_class() -> None:
     assert PartitionProduceData(records=b"x") == PartitionProduceData(records=memoryview(b"x"))
 
 
-def test_a_constructor_refuses_names_that_are_no_fields() -> None:
+def test_a_constructor_refuses_names_that_are_not_fields() -> None:
     with pytest.raises(TypeError, match="akcs"):
         ProduceRequest(akcs=1)  # type: ignore[call-arg]  # the type checker sees it too
     with pytest.raises(AttributeError):

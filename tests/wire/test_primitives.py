@@ -123,6 +123,6 @@ def test_a_uuid_is_spelled_as_kafka_spells_it() -> None:
 @pytest.mark.parametrize(
     "text", ["", "AAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAB", "A+AAAAAAAAAAAAAAAAAAAA", "é" * 22]
 )
-def test_text_that_is_no_uuid_is_refused(text: str) -> None:
+def test_text_that_is_not_a_uuid_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="22 characters"):
         uuid_from_text(text)

@@ -257,7 +257,7 @@ def test_a_scan_finds_everything_that_a_leader_checks(room: Room) -> None:
     assert scan(room, batch).missing_keys == []
 
 
-def test_a_scan_tells_gaps_in_the_offsets(room: Room) -> None:
+def test_a_scan_reports_gaps_in_the_offsets(room: Room) -> None:
     gapped = [Record(0, T0, None, None, ()), Record(2, T0, None, None, ())]
     assert not scan(room, room.records.encode_batch(gapped)).consecutive
 
@@ -513,7 +513,7 @@ def test_record_keys_have_all_that_compaction_needs(room: Room, records: list[Re
 
 @pytest.mark.parametrize("target", Codec)
 @pytest.mark.parametrize("source", Codec)
-def test_recompression_changes_the_codec_and_nothing_else(room: Room, source: Codec, target: Codec) -> None:
+def test_recompression_changes_only_the_codec(room: Room, source: Codec, target: Codec) -> None:
     records = some_records(20)
     options = {"producer_id": 3, "producer_epoch": 1, "base_sequence": 4, "transactional": True, "leader_epoch": 8}
     batch = room.records.encode_batch(records, codec=source, **options)

@@ -31,7 +31,7 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 _DELETIONS_INTERVAL_MS = 1_000
 # Used if no topic has a `flush.ms`: a topic may get one at any time.
 _FLUSH_INTERVAL_MS = 30_000
-# A lower bound, whatever is configured.
+# A lower bound for the configured value.
 _SHORTEST_INTERVAL_S = 0.01
 _LONGEST_INTERVAL_S = 86_400.0
 _LOGS_PER_STEP = 20
@@ -119,7 +119,7 @@ class Background:
             await work()
         except Stopped:
             return
-        except Exception:  # noqa: BLE001 - whatever it is, it costs this attempt only
+        except Exception:  # noqa: BLE001 - any error costs this attempt only
             _log.exception("%s has failed; it will be tried again", name)
 
     def _interval_of(self, key: str) -> Callable[[], int]:

@@ -8,7 +8,11 @@ from cordwood.cli.terminal.standard_streams import standard_streams
 
 # Set by the shell's completion script.
 _COMPLETION = "_CORDWOOD_COMPLETE"
+_EXIT_FAILED = 1
 _EXIT_INTERRUPTED = 130
+
+# Packages of the extra `registry`, as modules are named.
+_REGISTRY_PACKAGES = ("fastavro", "google", "jsonschema_rs")
 
 
 def main() -> None:
@@ -18,6 +22,14 @@ def main() -> None:
     except KeyboardInterrupt:
         # Ctrl-C during imports.
         sys.exit(_EXIT_INTERRUPTED)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _REGISTRY_PACKAGES:
+            raise
+        print(
+            f"cordwood: this needs {error.name}, which is not installed: pip install 'cordwood[registry]'",
+            file=sys.stderr,
+        )
+        sys.exit(_EXIT_FAILED)
 
 
 def _run() -> None:
@@ -36,9 +48,9 @@ def _run_quickly(command: list[str], words: list[str]) -> None:
     """Runs the command and exits if it doesn't need typer."""
     if command == ["up"]:
         from cordwood.cli.framework.quick import quick_arguments
-        from cordwood.cli.node.foreground import NodeOptions, run_node
+        from cordwood.cli.node.foreground import SPELLING, NodeOptions, run_node
 
-        arguments = quick_arguments(NodeOptions, words)
+        arguments = quick_arguments(NodeOptions, words, SPELLING)
         if arguments is not None:
             sys.exit(run_node(NodeOptions(**arguments)))
     elif command == ["produce"]:

@@ -96,7 +96,7 @@ def run(
         raise typer.Exit(EXIT_INTERRUPTED) from None
     except (typer.Exit, typer.Abort):
         raise
-    except Exception as error:  # noqa: BLE001  whatever the pipeline's own code raises is told to its author
+    except Exception as error:  # noqa: BLE001  errors of the pipeline's own code are shown to its author
         print(_traceback_from(file, error), end="", file=sys.stderr)
         raise typer.Exit(EXIT_FAILED) from None
 

@@ -185,7 +185,7 @@ class NoOffsetForPartition(InvalidOffset):
 
 
 class OffsetOutOfRange(InvalidOffset):
-    """The partitions do not hold these offsets: deleted meanwhile, or never written."""
+    """The partitions do not hold these offsets: deleted since, or never written."""
 
     code = ErrorCode.OFFSET_OUT_OF_RANGE
 

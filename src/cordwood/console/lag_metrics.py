@@ -1,7 +1,7 @@
 """Consumer lag: for each partition with a committed offset of a group, the high watermark minus that offset.
 
 The coordinator of a group reports it, for partitions that this broker leads. At most
-`cordwood.metrics.consumer.lag.max` partitions have a series of their own; the rest is summed up as `(other)`.
+`cordwood.metrics.consumer.lag.max` partitions have their own series; the rest is summed up as `(other)`.
 """
 
 from __future__ import annotations

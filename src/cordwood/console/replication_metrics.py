@@ -36,7 +36,7 @@ class ReplicationFigures:
         for name, about, figure in (
             ("underreplicatedpartitions", "Led partitions with a replica that is not in sync.", self._under_replicated),
             ("underminisrpartitioncount", "Led partitions below min.insync.replicas.", self._under_min_isr),
-            ("atminisrpartitioncount", "Led partitions with no more in sync than they need.", self._at_min_isr),
+            ("atminisrpartitioncount", "Led partitions with exactly min.insync.replicas in sync.", self._at_min_isr),
             ("reassigningpartitions", "Led partitions whose replicas are being changed.", self._reassigning),
             ("offlinereplicacount", "Replicas whose log directory has failed.", offline),
         ):
@@ -53,6 +53,6 @@ class ReplicationFigures:
         )
         page.gauge(
             "kafka_server_replicafetchermanager_maxlag",
-            "Records by which the replica that is furthest behind its leader lags.",
+            "The largest lag of a replica, in records.",
             ((), broker.fetchers.max_lag),
         )

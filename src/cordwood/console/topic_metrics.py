@@ -1,6 +1,6 @@
 """Traffic and size by topic.
 
-At most `cordwood.metrics.topics.max` topics have series of their own; the rest is summed up as `(other)`, which is not
+At most `cordwood.metrics.topics.max` topics have their own series; the rest is summed up as `(other)`, which is not
 a valid topic name. A topic that has been shown once stays, so that its counters continue.
 """
 

@@ -56,7 +56,8 @@ class ClusterFolder:
             folder = cls(root, *_read(root, existing, layout))
             folder._check_listeners(host, first_port)
             return folder
-        held = sorted(path.name for path in root.iterdir()) if root.exists() else []
+        # A node that could not start leaves its .lock.
+        held = sorted(path.name for path in root.iterdir() if not path.name.startswith(".")) if root.exists() else []
         if held:
             raise BadFolder(
                 f"{root} is not empty and holds no cluster of cordwood up --brokers (it holds {', '.join(held[:5])}). "

@@ -81,7 +81,7 @@ class Layout:
 
 
 def settings_of(member: Member, members: Sequence[Member], layout: Layout, host: str, log_dir: str) -> dict[str, str]:
-    """The member's server.properties: each broker is a rack of its own, so that replicas are spread over all."""
+    """The member's server.properties: each broker is its own rack, so that replicas are spread over all."""
     shown = f"[{host}]" if ":" in host else host
     listeners = [f"PLAINTEXT://{shown}:{member.broker_port}"] if member.is_broker else []
     if member.is_controller:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar
 
 from cordwood.broker.start.consent import StartConsent
 from cordwood.broker.start.standalone import node_config
@@ -24,6 +24,8 @@ from cordwood.runtime.tls import TlsError
 
 from .supervisor import STOP_TIMEOUT_S, Report
 
+T = TypeVar("T")
+
 
 class Watcher(Protocol):
     """Shows the node's metrics."""
@@ -34,16 +36,27 @@ class Watcher(Protocol):
     def show(self, node: Node) -> None: ...
 
 
+class Companion(Protocol):
+    """Serves clients beside the node, as a schema registry does."""
+
+    @property
+    def url(self) -> str: ...
+
+    async def stop(self) -> None: ...
+
+
 def run_node(
     layers: Sequence[Layer],
     consent: StartConsent,
     report: Report,
     supervisor: int,
     watch: Callable[[], Awaitable[Watcher]] | None = None,
+    accompany: Callable[[Node], Awaitable[Sequence[Companion]]] | None = None,
 ) -> int:
-    """`supervisor` becomes readable when the supervisor exits; `watch` creates the node's metrics."""
+    """`supervisor` becomes readable when the supervisor exits; `watch` creates the node's metrics; `accompany` starts
+    what serves clients beside it."""
     try:
-        return run(_serve(layers, consent, report, supervisor, watch))
+        return run(_serve(layers, consent, report, supervisor, watch, accompany))
     except BadConfiguration as error:
         report({"error": "\n".join(error.problems)})
     except (ConfigError, CannotStart, TlsError, DiskError, NetworkError) as error:
@@ -57,6 +70,7 @@ async def _serve(
     report: Report,
     supervisor: int,
     watch: Callable[[], Awaitable[Watcher]] | None,
+    accompany: Callable[[Node], Awaitable[Sequence[Companion]]] | None,
 ) -> int:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -86,17 +100,25 @@ async def _serve(
         return 0
     if watcher is not None:
         watcher.show(node)
-    report({"bootstrap": node.bootstrap})
-    await _either(stopped, node.stopped)
-    await node.stop()
+    companions: Sequence[Companion] | None = ()
+    try:
+        if accompany is not None:
+            companions = await _start_unless(stopped, accompany(node))
+        if companions is not None:
+            report({"bootstrap": node.bootstrap, "companions": [companion.url for companion in companions]})
+            await _either(stopped, node.stopped)
+    finally:
+        for companion in companions or ():
+            await companion.stop()
+        await node.stop()
     return 0 if node.failure is None else 1
 
 
-async def _start_unless(asked_to_stop: asyncio.Event, starting: Coroutine[Any, Any, Node]) -> Node | None:
-    """Awaits a `Node.start`; None if the node was asked to stop in the meantime: it may be waiting for nodes that never
-    come. Raises the error if the start fails."""
+async def _start_unless(asked_to_stop: asyncio.Event, starting: Awaitable[T]) -> T | None:
+    """Awaits a start; None if the node was asked to stop in the meantime: it may be waiting for nodes that never come.
+    Raises the error if the start fails."""
     loop = asyncio.get_running_loop()
-    start, stop = loop.create_task(starting), loop.create_task(asked_to_stop.wait())
+    start, stop = asyncio.ensure_future(starting), loop.create_task(asked_to_stop.wait())
     await asyncio.wait([start, stop], return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()
     if not start.done():

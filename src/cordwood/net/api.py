@@ -33,7 +33,7 @@ C = TypeVar("C", contravariant=True)
 Result = Response | None | Reply | Coroutine[Any, Any, Response | None]
 
 
-# Called with the response of a request that is to be learned from.
+# Called with the response of a request that can be cached.
 Lesson = Callable[[Response], None]
 
 

@@ -70,6 +70,6 @@ class ConnectionInfo:
 
 
 def _origin(*parts: str) -> bytes:
-    """Different parts give different results, whatever their content."""
+    """Different parts give different results, for any content."""
     encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
     return b"".join(len(part).to_bytes(4, "big") + part for part in encoded)

@@ -83,7 +83,7 @@ class FrameReader:
         self._frame_size = 0
         self._received = 0
         self._view = scratch.view
-        # Why no more frames will come.
+        # The reason why the stream cannot continue.
         self.bad: BadFrame | None = None
 
     @property

@@ -20,7 +20,7 @@ class Authorizer(Protocol):
         """Increases with each change of permissions."""
 
     def refusal(self, request: Request[Any], context: RequestContext) -> Response | None:
-        """The response that refuses the request as a whole; None if it is to be handled."""
+        """The response that refuses the request as a whole; None if the request may proceed."""
 
 
 class AllowAll:
@@ -34,7 +34,7 @@ class AllowAll:
 
 class Quotas(Protocol):
     def throttle_time_ms(self, principal: Principal, client_id: str, api_key: int, request_bytes: int) -> int:
-        """Counts a request, once. Returns for how long its client is to send no more, 0 if it is within its quota."""
+        """Counts a request, once. Returns the throttle time of its client, 0 if it is within its quota."""
 
 
 class NoQuotas:

@@ -21,8 +21,8 @@ def configured_voters(config: BrokerConfig, log: DiskLog, *, accept_loss: bool =
     """The voters of `controller.quorum.voters`, which count as long as the log names none.
 
     A standalone node can take over the directory of a Kafka that named its voters in server.properties only, which is
-    not at hand then: a log that has records and names no voters is this node's own. So is an empty one, if the loss of
-    the log with the snapshot that named the voters was accepted."""
+    not available then: a log that has records and names no voters is this node's own. So is an empty one, if the loss
+    of the log with the snapshot that named the voters was accepted."""
     quorum = config.quorum
     if not quorum.is_static and config.stands_alone and (log.end_offset > 0 or accept_loss):
         return VoterSet([VoterNode(ReplicaKey(config.node_id), {})])
@@ -80,7 +80,7 @@ def doubtful_identity(config: ReplicaConfig, voters: VoterSet) -> str | None:
     doubt = (
         f"This node has no vote: the voter {key.id} is the replica with directory id "
         f"{uuid_text(voter.key.directory_id)}{told}, and this node's is {uuid_text(key.directory_id)}. If that is "
-        "another node, give this one a node.id of its own and format empty log.dirs for it."
+        "another node, give this one a unique node.id and format empty log.dirs for it."
     )
     own = config.local.endpoints.get(config.listener)
     if own is None:

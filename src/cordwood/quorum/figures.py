@@ -98,7 +98,9 @@ class QuorumFigures:
 
 
 def state_name(state: State, *, is_voter: bool) -> str:
-    """In Kafka's terms: a node without a vote is an observer, whether it knows the leader or not."""
+    """In Kafka's terms: a node without a vote is an observer, whether it knows the leader or not. A leader that has
+    restarted or was outvoted is `resigned`, for which Kafka has no name."""
     if isinstance(state, Follower | Unattached) and not is_voter:
         return "observer"
-    return state.name.lower()
+    has_voted = isinstance(state, Unattached | Prospective) and state.voted_key is not None
+    return state.name.lower() + ("-voted" if has_voted else "")

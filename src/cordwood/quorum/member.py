@@ -119,7 +119,7 @@ class Member:
         self._machine = RaftMachine(config, LogState.of(log), control, election, random)
         self._peers = peers
         self._clock = clock
-        # Deadlines must not follow a wall clock that is put right, and records carry times near the wall clock's.
+        # Deadlines must not follow a wall clock that is adjusted, and records carry times near the wall clock's.
         self._clock_offset_ms = clock.now_ms() - int(clock.monotonic() * 1000)
         self._on_failure = failed
         self._failure: Exception | None = None

@@ -49,23 +49,24 @@ class PeerConnections:
         peer = self._peers.get(address)
         if peer is None:
             peer = self._peers[address] = Peer(self._network, self._settings, self._random, address)
+        asked_at = asyncio.get_running_loop().time()
         try:
             response: Response = await peer.send(request)
         except UnsupportedByPeer as error:
             raise PeerFailed(ErrorCode.UNSUPPORTED_VERSION) from error
         except Unreachable as error:
-            self._failed(address, error)
+            self._failed(address, asked_at, error)
             raise PeerFailed(ErrorCode.BROKER_NOT_AVAILABLE) from error
         except PeerError as error:
-            self._failed(address, error)
+            self._failed(address, asked_at, error)
             raise PeerFailed(ErrorCode.NETWORK_EXCEPTION) from error
         away_s = self._reachability.succeeded(address, asyncio.get_running_loop().time())
         if away_s is not None:
             _log.warning("Controller %s is reachable again after %.0f s", address, away_s)
         return response
 
-    def _failed(self, address: Address, error: PeerError) -> None:
-        away = self._reachability.failed(address, asyncio.get_running_loop().time())
+    def _failed(self, address: Address, asked_at: float, error: PeerError) -> None:
+        away = self._reachability.failed(address, asked_at, asyncio.get_running_loop().time())
         if away is not None:
             told = ", ".join(f"{each} (for {seconds:.0f} s)" for each, seconds in away.items())
             _log.warning(

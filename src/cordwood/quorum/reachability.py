@@ -11,27 +11,42 @@ GRACE_S = 5.0
 REPEAT_S = 60.0
 
 
+class Outage:
+    """Failures to reach one address, without a success in between."""
+
+    __slots__ = ("is_logged", "last", "since")
+
+    def __init__(self, now: float) -> None:
+        self.since = self.last = now
+        self.is_logged = False
+
+
 class Reachability:
     """Tracks the outcomes of requests. Times are in seconds of a monotonic clock."""
 
     def __init__(self) -> None:
-        self._since: dict[Address, float] = {}
+        self._outages: dict[Address, Outage] = {}
         self._next_line_at = 0.0
 
-    def failed(self, address: Address, now: float) -> Mapping[Address, float] | None:
+    def failed(self, address: Address, asked_at: float, now: float) -> Mapping[Address, float] | None:
         """For how long each address has been out of reach, where it is time for a log line: after `GRACE_S`, and then
-        once in `REPEAT_S`."""
-        since = self._since.setdefault(address, now)
-        if now - since < GRACE_S or now < self._next_line_at:
+        once in `REPEAT_S`. `asked_at` is when the request was sent that has failed now."""
+        outage = self._outages.get(address)
+        if outage is None or asked_at - outage.last > GRACE_S:
+            # Voters have nothing to ask most others for hours: an old failure says nothing about the time since.
+            outage = self._outages[address] = Outage(now)
+        outage.last = now
+        if now - outage.since < GRACE_S or now < self._next_line_at:
             return None
         self._next_line_at = now + REPEAT_S
-        return {each: now - began for each, began in sorted(self._since.items(), key=lambda entry: str(entry[0]))}
+        recent = {each: other for each, other in self._outages.items() if asked_at - other.last <= GRACE_S}
+        for other in recent.values():
+            other.is_logged = True
+        return {each: now - other.since for each, other in sorted(recent.items(), key=lambda entry: str(entry[0]))}
 
     def succeeded(self, address: Address, now: float) -> float | None:
         """For how long the address was out of reach, where that was logged."""
-        since = self._since.pop(address, None)
-        if since is None or now - since < GRACE_S:
-            return None
-        if not self._since:
+        outage = self._outages.pop(address, None)
+        if not any(other.is_logged for other in self._outages.values()):
             self._next_line_at = 0.0
-        return now - since
+        return now - outage.since if outage is not None and outage.is_logged else None

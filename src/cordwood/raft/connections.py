@@ -1,4 +1,4 @@
-"""Requests under way: at most one per node, with a timeout and a back-off after a failure."""
+"""Requests in flight: at most one per node, with a timeout and a back-off after a failure."""
 
 from dataclasses import dataclass
 
@@ -55,7 +55,7 @@ class Connections:
         return any(connection.is_awaiting and now < connection.deadline_ms for connection in self._busy.values())
 
     def ready_bootstrap_server(self, now: int) -> Node | None:
-        """One to ask for the leader, chosen at random; None while any request is under way."""
+        """One to ask for the leader, chosen at random; None while any request is in flight."""
         if not self._bootstrap or self.has_any_under_way(now):
             return None
         first = self._random.below(len(self._bootstrap))

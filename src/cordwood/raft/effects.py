@@ -7,9 +7,9 @@ The contract, for each step:
    is performed. So no vote and no request leaves this node before the file that backs it is durable.
 3. `Append` and `Truncate` have been written (not necessarily synced) before the next effect is performed: a
    `Respond` after them may read what they wrote.
-4. `Flush` only asks for an fsync, which covers everything appended before it begins. The shell goes on with other
-   steps meanwhile, and reports with `Flushed` when it is done and where the log ended when it began. At most one is
-   under way; appends that come later are covered by the next one.
+4. `Flush` only asks for an fsync, which covers everything appended before it begins. The shell continues with other
+   steps, and reports with `Flushed` when it is done and where the log ended when it began. At most one is in progress;
+   appends that come later are covered by the next one.
 5. `Send`, `Respond`, `CommitUpTo` and the rest need not be durable and may not be repeated after a crash.
 6. All effects of a step are performed before the next step begins.
 

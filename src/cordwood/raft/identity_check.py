@@ -64,7 +64,7 @@ class IdentityCheck:
         elif now - self._other_leads_since_ms >= self._patience_ms:
             raise WrongIdentity(
                 f"node.id {self._node_id} is in use: the controller at {where.host}:{where.port} leads the metadata "
-                "quorum with it. Give this node a node.id of its own, and format empty log.dirs for it"
+                "quorum with it. Give this node a unique node.id, and format empty log.dirs for it"
             )
         if epoch != self._warned_epoch:
             self._warned_epoch = epoch

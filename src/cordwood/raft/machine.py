@@ -118,8 +118,8 @@ class RaftMachine:
         return self.state.high_watermark
 
     def is_caught_up(self, applied_offset: int) -> bool:
-        """True if a state machine that has applied the log up to an offset has all that the present leader is known to
-        have committed."""
+        """True if a state machine that has applied the log up to an offset has everything that the current leader is
+        known to have committed."""
         state = self.state
         if isinstance(state, Leader):
             return state.high_watermark is not None and applied_offset >= state.high_watermark
@@ -156,7 +156,7 @@ class RaftMachine:
     def step(self, event: Event, now: int) -> list[Effect]:
         if self._is_stopped:
             if isinstance(event, RequestReceived) and isinstance(event.request, FetchRequest):
-                # Refused, for a shutdown is under way. Without an answer the stop would wait for it.
+                # Refused, since a shutdown is in progress. Without an answer the stop would wait for it.
                 answer_fetch(self._replica, event, event.request, now)
             return self._finish(now)
         match event:

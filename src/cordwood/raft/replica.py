@@ -194,7 +194,7 @@ class Replica:
     # Sending
 
     def send(self, node: Node, request: Request[Any], now: int) -> bool:
-        """Sends unless a request to that node is under way or its back-off isn't over."""
+        """Sends unless a request to that node is in flight or in back-off."""
         if not self.connections.is_ready(node.id, now):
             return False
         self.outbox.append(Send(node, self.connections.sent(node, now), request))
@@ -312,7 +312,7 @@ class Replica:
             self.outbox.append(CommitUpTo(high_watermark))
 
     def announce_leader(self) -> None:
-        """Tells the state machine about the leader, each once, and about no more than it may act on."""
+        """Reports each leader to the state machine once, when it may act on that."""
         state = self.quorum.state
         leader_id = state.leader_id
         if leader_id == self.config.local.key.id and (not isinstance(state, Leader) or state.high_watermark is None):

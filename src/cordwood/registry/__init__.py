@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .bulk import ArrowDeserializer, ArrowSerializer
     from .client import RegisteredSchema, RegistryClient, RegistryRefused
     from .columns.avro_values import arrow_type, avro_to_arrow
     from .serializers.serializer import Deserializer, Serializer
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     )
 
 _MODULES = {
+    "ArrowDeserializer": "bulk",
+    "ArrowSerializer": "bulk",
     "RegisteredSchema": "client",
     "RegistryClient": "client",
     "RegistryRefused": "client",
@@ -40,6 +43,8 @@ _MODULES = {
 }
 
 __all__ = [
+    "ArrowDeserializer",
+    "ArrowSerializer",
     "Deserializer",
     "RegisteredSchema",
     "RegistryClient",
@@ -59,4 +64,15 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    try:
+        module = import_module(f".{_MODULES[name]}", __name__)
+    except ModuleNotFoundError as error:
+        from .packages import require_packages
+
+        require_packages(f"{__name__}.{name}")
+        if error.name != "pyarrow":
+            raise
+        raise ImportError(
+            f"{__name__}.{name} needs pyarrow, which is not installed: pip install 'cordwood[arrow,registry]'"
+        ) from error
+    return getattr(module, name)

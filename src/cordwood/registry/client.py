@@ -41,7 +41,7 @@ class RegisteredSchema:
     id: int
     guid: str
     schema: Schema
-    """Parsed, with all that it refers to."""
+    """The parsed schema, with all its references."""
     version: int | None = None
 
 

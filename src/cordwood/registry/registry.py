@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 _FIRST_PAUSE_S = 0.05
 _MAX_PAUSE_S = 1.0
 _SHUNNED_S = 5.0
-"""For so long a registry that does not answer is not asked again."""
+"""The time for which an unresponsive registry is not asked again."""
 
 
 S = TypeVar("S", bound=Settings)
@@ -129,7 +129,7 @@ class Registry:
 
     @property
     def state(self) -> State:
-        """As far as it is committed and read here."""
+        """The state that is committed and read here."""
         return self.replica.state
 
     @property

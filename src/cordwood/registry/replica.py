@@ -1,4 +1,4 @@
-"""**Replica**: the state as far as it is committed, which follows the schemas topic."""
+"""**Replica**: the committed state, which follows the schemas topic."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Replica:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Reads all that is there."""
+        """Reads everything available."""
         self._consumer.assign([self._partition])
         self._consumer.seek_to_beginning(self._partition)
         self._task = asyncio.create_task(self._follow(), name="schemas-replica")

@@ -13,6 +13,7 @@ from cordwood.runtime.randomness import Random
 from cordwood.runtime.tls import ServerTls
 
 from .listeners import reached_at
+from .packages import require_packages
 from .registry import Registry, RegistrySettings
 from .rest.app import registry_app
 
@@ -47,7 +48,9 @@ class RegistryServer:
         random: Random | None = None,
     ) -> RegistryServer:
         """Other registries reach it at `advertised_url`, or where it listens: if that is every address, at `node_host`,
-        which is the machine's name unless it is given. Raises `CannotListen`, `UnusableTopic`, or a `ClientError`."""
+        which is the machine's name unless it is given. Raises `PackagesMissing`, `CannotListen`, `UnusableTopic`, or a
+        `ClientError`."""
+        require_packages("a schema registry")
         server = cls(Registry(settings, network=network, clock=clock, random=random), network, clock)
         try:
             await server.registry.start()

@@ -33,7 +33,7 @@ async def prepare_topic(admin: Admin, topic: str, replication_factor: int | None
     described = (await admin.describe_topics([topic]))[topic]
     if len(described.partitions) != 1:
         raise UnusableTopic(
-            f"Topic {topic} has {len(described.partitions)} partitions; it is to have 1, so that schemas have one order"
+            f"Topic {topic} has {len(described.partitions)} partitions; it must have 1, so that schemas have one order"
         )
     resource = ConfigResource(ConfigResourceType.TOPIC, topic)
     names = ["cleanup.policy", "max.message.bytes", "min.insync.replicas"]
@@ -86,11 +86,11 @@ async def _create(admin: Admin, topic: str, replication_factor: int | None, time
                 return
         if loop.time() >= deadline_s:
             raise UnusableTopic(
-                f"Topic {topic} is to have {replicas} replicas, and the cluster has {brokers} brokers after "
+                f"Topic {topic} must have {replicas} replicas, but the cluster has {brokers} brokers after "
                 f"{timeout_s:g} s. Start more brokers, or ask for fewer replicas ({_SETTING})"
             )
         if not has_told:
-            _log.warning("Topic %s is to have %d replicas: waiting for as many brokers", topic, replicas)
+            _log.warning("Topic %s needs %d replicas: waiting for as many brokers", topic, replicas)
             has_told = True
         await asyncio.sleep(_LOOK_S)
         if topic in await admin.list_topics(internal=True):

@@ -23,7 +23,7 @@ from .state.state import State
 _log = logging.getLogger(__name__)
 
 Decide = Callable[[State], tuple[Sequence[Record], Any]]
-"""Records and a response, of the state with all that was decided before. May raise a `RegistryError`."""
+"""Returns records and a response, given the state after all earlier decisions. May raise a `RegistryError`."""
 
 
 class _Pending(NamedTuple):

@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 # Read, checked and written in well under a millisecond.
 _COPY_BYTES = 256 << 10
-# With no more than this to be written and synced, the rest is done in one go.
+# If no more than this remains to be written and synced, the rest is done in one step.
 _LITTLE_BYTES = 1 << 20
 # How long a partition may be missing before its move is dropped.
 _LOOK_EVERY_S = 1.0

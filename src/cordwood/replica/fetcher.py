@@ -95,7 +95,7 @@ class Fetcher:
         # That wait for a back-off or the throttle, and until when.
         self._backing_off: dict[Key, int] = {}
         self._loop = asyncio.get_running_loop()
-        # When something is to be sent that is not in the fetch under way.
+        # The time when changes that are not in the fetch in flight must be sent.
         self._wake_timer: asyncio.Handle | None = None
         self._wake_due_s = 0.0
         # Counts the requests; the latest is in flight, or there is none.
@@ -171,7 +171,7 @@ class Fetcher:
                 pass
 
     async def _fetch(self, peer: Peer) -> bool:
-        """False if there is nothing to send, or the other connection goes on."""
+        """False if there is nothing to send, or the other connection has taken over."""
         self._is_due.clear()
         self._settle()
         if self._session.is_empty:
@@ -266,8 +266,8 @@ class Fetcher:
         return follower.resumes_ms
 
     def _wake(self, delay_s: float = 0.0) -> None:
-        """Something is to be sent, soon or after a delay: with the next fetch if the one under way is answered by
-        then, ahead of its answer otherwise."""
+        """Schedules a request, soon or after a delay: with the next fetch if the one in flight is answered by then,
+        ahead of its answer otherwise."""
         due_s = self._loop.time() + delay_s
         if self._wake_timer is not None:
             if self._wake_due_s <= due_s + _PARKED_S:

@@ -1,4 +1,4 @@
-"""Group commit: partitions whose logs are to be flushed, in rounds. A request during a round joins the next one."""
+"""Group commit: flushes the logs of partitions in rounds. A request during a round joins the next one."""
 
 import asyncio
 import logging
@@ -39,7 +39,7 @@ class Flusher:
             self._round = asyncio.get_running_loop().create_task(self._rounds())
 
     async def finish(self) -> None:
-        """Returns when nothing is under way."""
+        """Returns when no flush is in progress."""
         while self._round is not None:
             await asyncio.shield(self._round)
 

@@ -8,7 +8,7 @@
 
 A follower fetches from the end of its log, and sends the last fetched epoch. A leader whose log differs there
 answers with the point where the two diverge, and the follower truncates (KIP-595, KIP-101, KIP-279). Where the leader
-has no such offset at all, the follower asks for the leader's offsets: it starts anew where the leader's log starts, or,
+has no such offset at all, the follower asks for the leader's offsets: it restarts at the start of the leader's log, or,
 after an unclean election, goes back to where the leader's log ends.
 
 An error holds up this partition only: shortly at first, since a leader may be a moment behind in its metadata, and
@@ -107,7 +107,7 @@ class Truncate(NamedTuple):
 
 
 class StartAt(NamedTuple):
-    """The log is to be emptied, and to go on at an offset."""
+    """Empties the log, to continue at an offset."""
 
     offset: int
 

@@ -6,11 +6,11 @@
 
 A follower's fetch offset is its acknowledgement: it has everything below that offset. The high watermark is the
 smallest end offset of the replicas that count: the members of the in-sync set (ISR), a follower whose join the
-controller has not committed yet, and a follower that is caught up and may join. It never moves back, and it stands
-still while the ISR is below `min.insync.replicas` (KIP-966).
+controller has not committed yet, and a follower that is caught up and may join. It never moves back, and it stops while
+the ISR is below `min.insync.replicas` (KIP-966).
 
-The ISR changes through the controller only (KIP-497): the leader proposes one change at a time, and goes on counting by
-the larger of the two sets until the metadata tells the outcome. The controller's answer does not: it may be ahead of
+The ISR changes through the controller only (KIP-497): the leader proposes one change at a time, and keeps counting by
+the larger of the two sets until the metadata shows the outcome. The controller's answer does not: it may be ahead of
 the metadata that this broker has applied. The controller keeps a replica that has left the ISR eligible to lead while
 the ISR is below `min.insync.replicas`, so a leader that counted by a new ISR and an older minimum could commit what
 that replica lacks (KIP-966).
@@ -45,8 +45,8 @@ class IsrMember(NamedTuple):
 
 
 class ProposeIsr(NamedTuple):
-    """AlterPartition is to be sent to the controller, and its answer to be given as `IsrAnswered`. The request has the
-    leader's own broker epoch."""
+    """Send AlterPartition to the controller, and pass its answer as `IsrAnswered`. The request has the leader's own
+    broker epoch."""
 
     isr: tuple[IsrMember, ...]
     leader_epoch: int
@@ -178,8 +178,8 @@ class FollowerState:
         )
 
     def left_isr(self) -> None:
-        """The controller has taken it out: its directory has failed, say, while its broker is up. It has to fetch
-        before it is waited for again."""
+        """The controller has taken it out: for example, its directory has failed while its broker is up. It has to
+        fetch before it is waited for again."""
         self.fetched_ms = self.caught_up_ms = 0
 
     def elected_again(self, leader_end: int, now_ms: int, *, is_in_sync: bool) -> None:
@@ -323,7 +323,7 @@ class Leader:
         if event.proposal != self._proposal:
             return []
         if event.error is ErrorCode.NONE and event.partition_epoch > self.partition_epoch:
-            # The metadata will tell.
+            # The metadata will show the outcome.
             return []
         if event.error is ErrorCode.NONE or event.error in _REFUSED:
             self._proposal = None

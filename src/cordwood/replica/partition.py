@@ -460,7 +460,7 @@ class Partition:
         if log.end_offset > log.start_offset:
             _log.warning(
                 "%s: discarding this replica's offsets %d to %d; the log of leader %d begins at %d only, and this "
-                "replica fetches it anew from there",
+                "replica fetches again from there",
                 self,
                 log.start_offset,
                 log.end_offset - 1,

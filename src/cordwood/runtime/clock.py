@@ -12,7 +12,7 @@ class Clock(Protocol):
         """Seconds of a clock that never goes back."""
 
     def sleep(self, seconds: float) -> None:
-        """Blocks the calling thread; for jobs that run in a thread of their own."""
+        """Blocks the calling thread; for jobs that run in a separate thread."""
 
 
 class SystemClock:

@@ -30,7 +30,7 @@ class Decision(Generic[T]):
     the state; when they and everything that the decision can have seen are committed, `answers` are delivered,
     `effects` go to the shard's performer, and then `response` is delivered. Records that are not committed have no
     effects: the shard now belongs to another broker, which finds the remaining work in its log. A decision may directly
-    change state that is not in the log (timers, who waits for what, classic members). It does so before its records are
+    change state that is not in the log (timers, pending requests, classic members). It does so before its records are
     written, so where they are refused, `refused` is called to put that right.
     """
 

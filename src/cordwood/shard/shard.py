@@ -258,7 +258,7 @@ class Shard(Generic[S]):
             _log.warning("Timer %s: append failed, retrying: %s", key, refusal)
             if key not in timers:
                 timers.after(key, _RETRY_MS, alarm)
-        except Exception:  # noqa: BLE001 - our bug; the shard goes on
+        except Exception:  # noqa: BLE001 - our bug; the shard continues
             _log.exception("Timer %s: handler failed", key)
 
     # Beginning and end

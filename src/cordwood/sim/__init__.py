@@ -1,1 +1,1 @@
-"""The simulated world: one seed decides what happens in it. docs/simulation.md tells how it is made."""
+"""The simulated world: one seed determines everything in it. See docs/simulation.md."""

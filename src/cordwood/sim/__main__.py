@@ -18,30 +18,30 @@ app = typer.Typer(add_completion=False)
 # Handed to a worker at once.
 _CHUNK = 5
 
-# Of a workload.
+# Names of workloads.
 Name = Enum("Name", {name: name for name in WORKLOADS})  # type: ignore[misc]
 _NODE = Name("node")
 
 
 class Outcome(NamedTuple):
-    """The part of a result that goes from process to process."""
+    """The part of a result that is passed between processes."""
 
     workload: str
     seed: int
     violations: list[str]
     summary: str
     digest: str
-    # Of a cluster: its starts, faults and leaders.
+    # The starts, faults and leaders of a cluster.
     timeline: str
     tail: str
-    # Of the first record that a violation names.
+    # The life of the first record that a violation names.
     life: str
 
 
 @app.command()
 def main(
     seeds: Annotated[str, typer.Option(metavar="A..B", help="From A up to, not including, B; or one seed.")],
-    workload: Annotated[Name, typer.Option(help="What is done to the node.")] = _NODE,
+    workload: Annotated[Name, typer.Option(help="The workload to run.")] = _NODE,
     jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = os.cpu_count() or 1,
     keep_going: Annotated[bool, typer.Option(help="Run all seeds, also after one has failed.")] = False,
 ) -> None:

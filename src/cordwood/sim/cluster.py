@@ -31,7 +31,7 @@ from .world import World
 
 CONTROLLER_PORT = 9093
 CONTROLLER_LISTENER = "CONTROLLER"
-# Of nodes with the controller role only.
+# The ids of nodes with the controller role only.
 _FIRST_CONTROLLER_ID = 11
 _FIRST_SPARE_ID = 21
 _ROOT = "/data"
@@ -46,7 +46,7 @@ class Layout:
     is_combined: bool = True
     # controller.quorum.voters instead of voters in the metadata log.
     is_static: bool = False
-    # Controllers that are no voters until they are added.
+    # Controllers that aren't voters until they are added.
     spares: int = 0
     # controller.quorum.auto.join.enable: they add themselves, and come back when they are removed.
     joins_by_itself: bool = False

@@ -27,11 +27,11 @@ _MAX_CLOCK_JUMP_MS = 20_000
 
 
 class ClusterFaults:
-    """Keeps the nodes running, more or less, until the run is over; `heal` then leaves nothing in the way.
+    """Injects faults, and restarts nodes, until the run is over; `heal` then ends all faults.
 
-    With `partitions` brokers lose data too: their disks are wiped, or lose with the power what was not synced. One at a
-    time: of each partition somebody else who has all that is committed stays, and until the broker is back nobody ends
-    without order. As in Kafka, a broker that ends so counts as one that has lost data.
+    With `partitions` brokers lose data too: their disks are wiped, or lose unsynced data in a power loss. One at a
+    time: another replica of each partition keeps all committed records, and until the broker is back no other one stops
+    uncleanly. As in Kafka, a broker that stops uncleanly counts as one that has lost data.
     """
 
     def __init__(self, run: Run, partitions: PartitionWatch | None = None) -> None:
@@ -46,7 +46,7 @@ class ClusterFaults:
         self._source: Random = run.world.random("faults")
         # Some runs are quieter than others.
         self._max_quiet_s = self._source.choice((3.0, 8.0, 20.0)) * len(self._machines) / 4
-        # What is replicated and not flushed goes with the power of all replicas.
+        # Replicated records that aren't flushed are lost if all replicas lose power.
         self._power_may_go = run.history.promise is not Promise.REPLICATED and self._source.random() < 0.7
         # One after the other.
         self.disks_may_go = partitions is not None and self._source.random() < 0.5
@@ -59,7 +59,7 @@ class ClusterFaults:
         )
 
     async def heal(self) -> None:
-        """Nothing befalls the cluster any more, and all of its nodes run, or are about to."""
+        """Ends all faults; all nodes run, or are starting."""
         self._run.world.trace.note("healed")
         self._network.odds = NetworkOdds()
         self._network.unblock()
@@ -126,7 +126,7 @@ class ClusterFaults:
                 operation = source.choice(_DISK_OPERATIONS)
                 self._run.world.trace.note("disk-fault", name, operation)
                 disk.fail_next(operation, source.choice(_DISK_ERRORS), after=source.randrange(20))
-                # Whether it is noticed or not, somebody comes and starts the node again.
+                # The node is started again, whether the fault was noticed or not.
                 await self._pause(self._max_quiet_s)
                 self._end(machine)
             case 16 if self._may_end(machine):
@@ -135,7 +135,7 @@ class ClusterFaults:
                 self._wipe(machine)
 
     def _may_end(self, machine: Machine) -> bool:
-        """Without order: not while another broker has yet to get back what it has lost."""
+        """Kills a node, unless another broker has yet to recover lost data."""
         if self._partitions is None:
             return True
         return self._partitions.lossy_nodes <= {self._node_ids[machine.name]}
@@ -160,7 +160,7 @@ class ClusterFaults:
             machine.kill()
 
     def lose_what_is_not_synced(self, machine: Machine) -> bool:
-        """Its power fails, if others have what goes with it. Returns whether it did."""
+        """Cuts its power, if other replicas have the data that is lost. Returns whether it did."""
         if not self._may_lose_data(machine):
             return False
         self._note_loss(machine)
@@ -168,7 +168,7 @@ class ClusterFaults:
         return True
 
     def _wipe(self, machine: Machine) -> None:
-        """All that it has of its partitions is gone."""
+        """Deletes all its partitions."""
         if machine.name not in self._brokers or not self._may_lose_data(machine):
             return
         self._note_loss(machine)
@@ -181,7 +181,7 @@ class ClusterFaults:
         self._partitions.loses_data(self._node_ids[machine.name])
 
     async def _fill(self, machine: Machine) -> None:
-        """Its disks stay full until somebody frees them."""
+        """Fills its disks until they are freed."""
         self._run.world.trace.note("disk-full", machine.name)
         for disk in machine.disks.values():
             disk.fill()
@@ -262,14 +262,14 @@ class ClusterFaults:
     def _begin(self, work: Awaitable[Any]) -> asyncio.Future[Any]:
         task = asyncio.ensure_future(work)
         for one in [one for one in self._begun if one.done()]:
-            # What failed in a start that nobody waited for has to be known.
+            # Errors of a start in the background must be reported.
             one.result()
             self._begun.remove(one)
         self._begun.append(task)
         return task
 
     async def _pause(self, seconds: float) -> None:
-        """Up to so long, and no longer than the run."""
+        """Sleeps for up to this time, and no longer than the run."""
         until_s = self._run.now_s + self._source.random() * seconds
         while self._run.now_s < until_s and not self._run.is_over:
             await asyncio.sleep(min(_LOOK_S, until_s - self._run.now_s))

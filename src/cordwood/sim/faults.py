@@ -16,7 +16,7 @@ _DISK_ERRORS = (errno.EIO, errno.ENOSPC)
 
 
 class Faults:
-    """Keeps the node running, more or less, until the run is over."""
+    """Injects faults, and restarts the node, until the run is over."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -53,7 +53,7 @@ class Faults:
             case _:
                 disk = source.choice(list(machine.disks.values()))
                 disk.fail_next(source.choice(_DISK_OPERATIONS), source.choice(_DISK_ERRORS), after=source.randrange(20))
-                # Whether it is noticed or not, somebody comes and starts the node again.
+                # The node is started again, whether the fault was noticed or not.
                 await self._pause(_MAX_QUIET_S)
                 self._end()
 

@@ -1,7 +1,7 @@
 """A fault at the worst moment: a broker loses power while a leader has it join an in-sync set.
 
 The leader's proposal names the broker as it was before. It reaches the controller only when the broker is back, without
-what it had not synced; an earlier start's broker epoch is all that tells the two apart (KIP-903).
+its unsynced data; only the broker epoch of the earlier start distinguishes the two (KIP-903).
 """
 
 import asyncio
@@ -14,10 +14,10 @@ from cordwood.sim.cluster_faults import ClusterFaults
 from cordwood.sim.machine import PORT, Machine
 from cordwood.sim.watches.replica_watch import ReplicaWatch
 
-# Of the runs in which disks may go.
+# The share of runs in which disks may be lost.
 _CHANCE = 0.5
 _BEFALLS = 0.3
-# Proposals are under way for some milliseconds.
+# Proposals are in flight for some milliseconds.
 _LOOK_S = 0.002
 _MAX_START_S = 3.0
 _MAX_DECISION_S = 1.0
@@ -59,7 +59,7 @@ class JoiningFaults:
         for controller in self._cluster.controllers.values():
             if controller is not leader:
                 network.block(leader.name, controller.name, CONTROLLER_PORT)
-        # It cannot fetch before the proposal is decided.
+        # It cannot fetch before the proposal has been decided.
         network.block(joining.name, leader.name, PORT)
         self._faults.start_again(joining)
         await self._pause(_MAX_START_S, until=lambda: joining.is_started)

@@ -20,7 +20,7 @@ _LOOK_UPS = 3
 
 
 async def crash_and_start(run: Run, source: Random) -> Admin:
-    """After a last crash nothing is in the way any more: what is there now is what was kept. The client that judges."""
+    """Crashes and heals the node for the last time: its state is final. Returns the client of the judge."""
     machine, network = run.machine, run.world.network
     run.is_over = False
     network.odds = NetworkOdds()
@@ -43,7 +43,7 @@ async def read_everything(judge: Admin) -> None:
         while not await produces(judge, partition):
             await judge.pause(1.0)
         while not await _read_all(judge, partition):
-            # Retention has taken what was about to be read.
+            # Retention has deleted the records in between.
             await judge.pause(1.0)
         await _read_committed(judge, partition)
         if run.history.retention_s == float("inf"):

@@ -1,4 +1,4 @@
-"""The node's log lines of a run: shown in the trace, and judged where they tell of an exception that escaped."""
+"""The node's log lines of a run: shown in the trace, and checked for escaped exceptions."""
 
 import logging
 import traceback
@@ -7,14 +7,13 @@ from contextlib import contextmanager
 
 from .trace import Trace
 
-# Where an exception that escaped is logged: from a handler, from work in the background, from what a coordinator does
-# by itself, from who follows the metadata.
+# Loggers of escaped exceptions: from handlers, background work, coordinators' timers, and metadata publishers.
 _ESCAPES = ("cordwood.net.serving", "cordwood.broker.background", "cordwood.coordinator.", "cordwood.metadata.loader")
 
 
 @contextmanager
 def log_lines(trace: Trace, warnings: list[str]) -> Iterator[list[str]]:
-    """Collects exceptions that escape from handlers and background work; nothing is printed meanwhile. The node's
+    """Collects exceptions that escape from handlers and background work; nothing is printed during the run. The node's
     warnings go into `warnings`."""
     failures: list[str] = []
     logger = logging.getLogger("cordwood")

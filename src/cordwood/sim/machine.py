@@ -2,9 +2,8 @@
 
 machine = Machine(world, "broker", settings={"log.flush.interval.messages": "1"})
 await machine.start()
-machine.kill()                   # the process: what it wrote is in the page cache
-machine.lose_power()             # what was not synced is lost, or torn
-machine.pause()                  # nothing of it runs until `resume`, as after SIGSTOP
+machine.kill()                   # the process: its writes are in the page cache machine.lose_power()             #
+unsynced data is lost, or torn machine.pause()                  # suspended until `resume`, as after SIGSTOP
 await machine.stop()             # in order
 """
 
@@ -32,7 +31,7 @@ from cordwood.sim.virtual.process import Process
 from .world import World
 
 PORT = 9092
-# Many torn writes: they are what recovery has to see through.
+# Many torn writes, since recovery must detect them.
 _ODDS = CrashOdds(nothing=0.15, everything=0.2, torn=0.8, zeros=0.25, garbage=0.25)
 
 
@@ -50,11 +49,11 @@ class QuorumWatcher(Protocol):
     def member_starts(self, machine: "Machine", member: Member) -> None: ...
 
     def metadata_written(self, machine: "Machine") -> None:
-        """The metadata log is about to be appended to: what the member had to persist before that is on the disk."""
+        """The metadata log is about to be appended to: the member's earlier state must be on disk."""
 
 
 class Machine:
-    """`incarnation` counts the starts of the node; it is the one that runs, or ran last."""
+    """`incarnation` counts the starts of the node; that of the running node, or of the last one."""
 
     def __init__(
         self,
@@ -66,14 +65,14 @@ class Machine:
         config: BrokerConfig | None = None,
         measures: Measures | None = None,
     ) -> None:
-        """The node stands alone, with `settings`, unless `config` makes it a member of a cluster."""
+        """The node is standalone, with `settings`, unless `config` makes it a member of a cluster."""
         self.name = name
         self.measures = measures
         self.clock = SimClock(world.loop)
         self.incarnation = 0
-        # For tests that look into it: the one that was started last.
+        # For tests: the node that was started last.
         self.node: Node | None = None
-        # Of the node that runs or is about to: it takes part before the node has started.
+        # The quorum member of the running or starting node: it participates before the node has started.
         self.member: Member | None = None
         self.watcher: QuorumWatcher | None = None
         # How long a sync takes at the most, in a thread; 0 for no time.
@@ -81,7 +80,7 @@ class Machine:
         # Whether the node that runs takes requests.
         self.is_started = False
         self.ends: list[End] = []
-        # What the next start may do; and why the last one was refused, if it was.
+        # Consent for the next start; and the reason if the last one was refused.
         self.consent = StartConsent()
         self.refusal: str | None = None
         self.disks: dict[str, SimDisk] = {}
@@ -92,7 +91,7 @@ class Machine:
         )
         self._process: Process | None = None
         self._stop_asked_for = asyncio.Event()
-        # What a crash at a step of a disk is to be.
+        # The kind of crash to inject at a step of a disk.
         self._crash_loses_power = True
         for root in roots:
             self.disks[root] = SimDisk(
@@ -101,16 +100,16 @@ class Machine:
 
     @property
     def is_up(self) -> bool:
-        """True if a node serves, or is about to."""
+        """True if a node runs or is starting."""
         return self._process is not None and self._process.alive
 
     @property
     def is_stopping(self) -> bool:
-        """True while a node that was told to stop finishes its work."""
+        """True while a stopping node finishes its work."""
         return self.is_up and self._stop_asked_for.is_set()
 
     def start(self) -> "asyncio.Future[bool]":
-        """Begins at once, and tells whether the node serves; if not, it has crashed on its way, or a disk failed it."""
+        """Starts the node at once, and returns whether it runs; if not, it has crashed, or a disk has failed."""
         assert not self.is_up, "one node on a machine"
         self.incarnation += 1
         self._world.trace.note("start", self.name, self.incarnation)
@@ -139,7 +138,7 @@ class Machine:
             self._world.trace.note("failed", self.name, str(error))
             self.kill()
             return
-        except Exception as error:  # noqa: BLE001 - whoever started it is told of whatever it is
+        except Exception as error:  # noqa: BLE001 - the caller gets any error
             if not started.done():
                 started.set_exception(error)
             self.kill()
@@ -184,13 +183,13 @@ class Machine:
             self._process.resume()
 
     def crash_at_step(self, root: str, steps: int, *, power_lost: bool) -> None:
-        """In the middle of what the node does with a disk, so many steps from now."""
+        """Crashes in the middle of a disk operation, this many steps from now."""
         self._crash_loses_power = power_lost
         disk = self.disks[root]
         disk.crash_at(disk.steps + steps)
 
     def replace_disk(self, root: str) -> SimDisk:
-        """While it is down: an empty one takes the place of the other."""
+        """While it is down: an empty one replaces it."""
         assert not self.is_up
         disk = self.disks[root] = SimDisk(
             self._world.random(f"{self.name}{root}/{self.incarnation}"),
@@ -202,7 +201,7 @@ class Machine:
         return disk
 
     def repair(self) -> None:
-        """While it is down: what was to befall its disks does not."""
+        """While it is down: cancels pending faults of its disks."""
         assert not self.is_up
         self.disks = {root: disk.restart(power_lost=False) for root, disk in self.disks.items()}
 
@@ -223,7 +222,7 @@ class Machine:
         if self.watcher is not None:
             self.watcher.member_starts(self, member)
 
-    # ---- what its disks tell (DiskWatcher)
+    # ---- called by its disks (DiskWatcher)
 
     def disk_stepped(self, root: str, operation: str, path: str) -> None:
         self._world.trace.note("disk", operation, f"{root}/{path}")

@@ -1,4 +1,5 @@
-"""The life of the record that a violation names: who sent it and was told what, who led its partition, who has seen it.
+"""The life of the record that a violation names: its sends and their answers, the leaders of its partition, and its
+reads.
 
 print(life(history, violation.what))
 """
@@ -14,7 +15,7 @@ _SEND = re.compile(r"send (\d+) of ")
 _PLACE = re.compile(r"([\w.+-]+)-(\d+)@(\d+)")
 _MAX_READS = 5
 
-# When, and what.
+# (time, event)
 _Event = tuple[float, str]
 # Whether the record at an offset, with a value, is the one.
 _Meant = Callable[[int, bytes], bool]
@@ -37,7 +38,7 @@ def _story(history: History, send: Send) -> str:
     if send.ended_s < float("inf"):
         at = f" at {send.base_offset}" if send.base_offset >= 0 else ""
         error = f", error {send.error}" if send.error else ""
-        events.append((send.ended_s, f"{send.client} is told {send.outcome.value}{at}{error}"))
+        events.append((send.ended_s, f"{send.client} gets {send.outcome.value}{at}{error}"))
     events += _reads(history, send.partition, lambda _offset, value: value in values)
     events += _leaders(history, send.partition)
     events += _end(history, send.partition, lambda _offset, value: value in values)
@@ -46,7 +47,7 @@ def _story(history: History, send: Send) -> str:
 
 def _story_of_a_place(history: History, partition: Partition, offset: int) -> str:
     events: list[_Event] = [
-        (send.ended_s, f"{send.client} is told that send {send.number} is there")
+        (send.ended_s, f"{send.client} gets send {send.number} reported as a duplicate")
         for send in history.sends
         if send.partition == partition and 0 <= send.base_offset <= offset <= send.last_offset
     ]

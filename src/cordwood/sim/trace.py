@@ -9,7 +9,7 @@ from collections.abc import Callable
 from zlib import crc32
 
 _KEPT = 400
-# What a cluster's story is told by, from beginning to end.
+# Events that are kept for a cluster's whole run.
 _MILESTONES = {
     *("start", "started", "stop", "kill", "power-off", "failed", "pause", "resume", "cut", "heal", "block", "unblock"),
     *("clock", "slow-disk", "disk-fault", "crash-soon", "leads", "voters", "healed"),
@@ -35,7 +35,7 @@ class Trace:
             self._milestones.append((now, kind, details))
 
     def remark(self, kind: str, text: str) -> None:
-        """Something to be shown, which is no event: a log line."""
+        """Adds a line that is shown but not hashed: a log line."""
         line = (self.clock(), kind, (text,))
         self._last.append(line)
         self._milestones.append(line)

@@ -1,4 +1,4 @@
-"""One run: a node that is crashed and started again, clients that use it meanwhile, and what they saw, judged.
+"""One run: a node that is crashed and started again, its clients, and the checks of their observations.
 
 result = run_seed(17, "groups")
 result.violations, result.digest
@@ -31,7 +31,7 @@ class Result:
     violations: list[Violation]
     digest: str
     events: int
-    # Of a cluster: its starts, faults and leaders.
+    # The starts, faults and leaders of a cluster.
     timeline: str
     tail: str
     history: History
@@ -74,7 +74,7 @@ def run_seed(seed: int, name: str = "node") -> Result:
     with log_lines(world.trace, history.warnings) as failures:
         try:
             world.run(workload.main(run, source))
-        except Exception as error:  # noqa: BLE001  # whatever it is, the seed has found it
+        except Exception as error:  # noqa: BLE001  # any error is a finding of the seed
             found.append(Violation("a run ends", f"{type(error).__name__}: {error}"))
     found += [Violation("a handler does not fail", failure) for failure in failures]
     found += [Violation("a client does not fail", failure) for failure in history.client_failures]

@@ -1,4 +1,4 @@
-"""Everything that one seed decides: time, the network, the threads, the disks, and what a workload draws.
+"""Everything that one seed decides: time, the network, the threads, the disks, and a workload's choices.
 
 world = World(seed)
 result = world.run(main(world))
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class UnhandledErrors(Exception):
-    """Callbacks or tasks failed and nobody took notice."""
+    """Callbacks or tasks failed without being handled."""
 
 
 class World:
@@ -39,7 +39,7 @@ class World:
         self._processes: list[Process] = []
 
     def random(self, name: str) -> random.Random:
-        """A source of its own for each purpose, so that one more draw for one leaves the others as they were."""
+        """A separate source for each purpose, so that an extra draw for one doesn't change the others."""
         return random.Random(f"{self.seed}/{name}")
 
     def process(self, name: str) -> Process:
@@ -48,7 +48,7 @@ class World:
         return process
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
-        """Everything that is left ends with `main`."""
+        """Remaining tasks end with `main`."""
         try:
             result = self.loop.run_until_complete(self.process("main").start(main))
         finally:

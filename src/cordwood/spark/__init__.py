@@ -1,9 +1,9 @@
 """Spark: topics as tables and streams of a PySpark job, read in bulk and written exactly once.
 
-`session` is a Spark session with settings that fit; `run` runs a pipeline. Nothing is imported before it is asked for:
-Spark's workers come through here for each task.
+`session` opens a Spark session with suitable settings; `run` runs a pipeline. Imports are lazy: Spark's workers import
+this module for each task.
 
-Importing this before a session is made has Spark take the running interpreter for what it asks of data sources, unless
+Importing this before a session is created makes Spark use the running interpreter for data sources, unless
 PYSPARK_DRIVER_PYTHON or PYSPARK_PYTHON is set. Spark's default is the first `python3` of the path, which does not know
 `format("cordwood")` where a virtual environment is not activated.
 """
@@ -33,7 +33,7 @@ def __getattr__(name: str) -> object:
         module = import_module(_WHERE[name])
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
-        # Our own modules are all there: it is one of what the extra installs.
+        # Our own modules are always installed, so the missing one belongs to the extra.
         if missing in ("cordwood", ""):
             raise
         raise ImportError(

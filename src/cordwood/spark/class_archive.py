@@ -1,11 +1,11 @@
-"""**The archive of Spark's classes**: 15,000 classes as Java has them in memory, read from one file at its start.
+"""**The archive of Spark's classes**: 15,000 classes in Java's in-memory form, loaded from one file at its start.
 
-A third of what Spark does until its first row is to read classes from its jars, to check and to link them, each time
-anew. Java can keep the outcome (class data sharing, JEP 350). `class_archive_making` makes the file when somebody asks
-for it; here is where it lies, whether it can be used, and how Java is told.
+A third of what Spark does until its first row is to read classes from its jars, verify and link them, every time. Java
+can keep the outcome (class data sharing, JEP 350). `class_archive_making` creates the file on request; this module
+locates it, checks whether it can be used, and passes it to Java.
 
 Java looks at an archive's head, and at jars whose size or time has changed, and goes without it. It crashes, though, if
-the file is shorter than its head says: so a seal beside it tells what it was, and it is compared before each use.
+the file is shorter than its head says: so a seal beside it records its properties, which are compared before each use.
 """
 
 import json
@@ -28,9 +28,9 @@ from cordwood.spark.kept_files import cache_folder
 OPTIONS_VARIABLE: Final = "SPARK_SUBMIT_OPTS"
 """Spark's scripts give it to Java before the options of a session's settings, which so have the last word."""
 SILENT: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off"
-"""An archive that does not fit is nothing to be told of: all goes on without it."""
+"""A mismatched archive is ignored silently: everything works without it."""
 
-# With one of these somebody has plans of her own, with which ours would not go together.
+# With one of these options the user configures class data sharing, which would conflict with ours.
 _PLANS = ("-Xshare", "SharedArchiveFile", "ArchiveClassesAtExit", "SharedClassListFile", "DumpLoadedClassList", "AOT")
 _JAVAS_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 _DRIVER_OPTIONS = ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions")
@@ -44,8 +44,8 @@ _NOT_IN_A_NAME = re.compile(r"[\s:\"'\\]")
 def use_archive(
     java: JavaRuntime, settings: Mapping[str, str], environment: MutableMapping[str, str] = os.environ
 ) -> Path | None:
-    """Has Spark's scripts start Java with the archive; None where there is none that fits, which costs only time."""
-    # An earlier session of this process may have been told of another.
+    """Makes Spark's scripts start Java with the archive; None without a matching one, which costs only time."""
+    # An earlier session of this process may have set another one.
     theirs = _TOLD.sub("", environment.get(OPTIONS_VARIABLE, ""))
     options = [theirs, *(environment.get(name, "") for name in _JAVAS_VARIABLES)]
     options += [settings.get(name, "") for name in _DRIVER_OPTIONS]
@@ -63,7 +63,7 @@ def archive_options(archive: Path) -> str:
 
 
 def whole_archive(java: JavaRuntime, environment: Mapping[str, str] = os.environ) -> Path | None:
-    """That of this Java and this Spark. One that is not as it was made is removed."""
+    """That of this Java and this Spark. A modified one is removed."""
     try:
         seal = seal_path(java, environment)
         text = seal.read_text()
@@ -76,7 +76,7 @@ def whole_archive(java: JavaRuntime, environment: Mapping[str, str] = os.environ
 
 
 def seal_path(java: JavaRuntime, environment: Mapping[str, str] = os.environ) -> Path:
-    """Named by all that an archive depends on, so that another Java or another Spark does not meet it. Raises
+    """Its name has everything that an archive depends on, so that another Java or Spark does not use it. Raises
     `OSError`."""
     spark_home = Path(_find_spark_home())
     parts = [
@@ -103,10 +103,8 @@ def archive_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def keep_archive(made: Path, seal: Path) -> None:
-    """`made`, with all that is in its folder, is the archive from now on. Raises `OSError`.
-
-    The seal names it, and is replaced at once: who looks finds that of before, or this one. A Java that has the one of
-    before open goes on with it.
+    """Makes `made`, with its folder, the current archive. Raises `OSError`. The seal names it, and is replaced
+    atomically: a reader finds the previous one, or this one. A running Java keeps using the previous one.
     """
     files = {path.name: _state(path, synced=True) for path in made.parent.iterdir()}
     before = _named(seal)
@@ -120,7 +118,7 @@ def keep_archive(made: Path, seal: Path) -> None:
 
 
 def remove_archives(environment: Mapping[str, str] = os.environ) -> int:
-    """Of all Javas and Sparks; tells how many bytes there were. Raises `OSError`."""
+    """Deletes the archives of all Java and Spark versions; returns their size in bytes. Raises `OSError`."""
     folder = archive_folder(environment)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if folder.exists():
@@ -129,7 +127,7 @@ def remove_archives(environment: Mapping[str, str] = os.environ) -> int:
 
 
 def is_worth_a_hint(java: JavaRuntime, environment: Mapping[str, str] = os.environ) -> bool:
-    """True if there is no archive and the user has not been told so before."""
+    """True if there is no archive and the user has not seen the hint before."""
     if whole_archive(java, environment) is not None:
         return False
     try:
@@ -143,7 +141,7 @@ def is_worth_a_hint(java: JavaRuntime, environment: Mapping[str, str] = os.envir
 
 
 def _sealed(folder: Path, text: str) -> Path | None:
-    """The archive that a seal names, if all of it is as it was."""
+    """The archive that a seal names, if it is unmodified."""
     try:
         seal: Any = json.loads(text)
         kept = folder / str(seal["folder"])
@@ -155,8 +153,8 @@ def _sealed(folder: Path, text: str) -> Path | None:
 
 
 def _state(path: Path, *, synced: bool = False) -> dict[str, int]:
-    """Checksums are of head and tail: to read all of it takes 0.1 to 0.3 s of the 4 that it saves, and would only find
-    what rotted on the disk, since who writes to a file changes its time."""
+    """Checksums cover head and tail: reading all of it takes 0.1 to 0.3 s of the 4 that it saves, and would only find
+    bit rot, since a write changes the file's time."""
     with path.open("rb") as file:
         if synced:
             os.fsync(file.fileno())
@@ -167,7 +165,7 @@ def _state(path: Path, *, synced: bool = False) -> dict[str, int]:
 
 
 def _named(seal: Path) -> Path | None:
-    """The folder of what a seal is for."""
+    """The folder of a seal's archive."""
     try:
         return seal.parent / str(json.loads(seal.read_text())["folder"])
     except (OSError, ValueError, TypeError, KeyError):
@@ -176,7 +174,7 @@ def _named(seal: Path) -> Path | None:
 
 def _remove(seal: Path) -> None:
     kept = _named(seal)
-    # Others may be doing the same.
+    # Other processes may be doing the same.
     seal.unlink(missing_ok=True)
     if kept is not None and kept.parent == seal.parent:
         rmtree(kept, ignore_errors=True)

@@ -1,4 +1,5 @@
-"""Making the archive of Spark's classes: Spark does a little of everything, and Java writes down what it has loaded."""
+"""Creates the archive of Spark's classes: Spark does a little of everything, and Java dumps the classes that it has
+loaded."""
 
 import json
 import os
@@ -28,7 +29,7 @@ from cordwood.spark.java import JavaRuntime, provide_java
 
 _MB = 1024 * 1024
 _NEEDED_MB = 600
-"""On the disk while it is made: the one of before may be there, too, and others need some."""
+"""Disk space while it is created: the previous one may exist, too, and other programs need some."""
 _SAID_LINES = 5
 
 
@@ -40,7 +41,7 @@ class ArchiveNotMade(SparkError):
 class MadeArchive:
     path: Path
     size_mb: int
-    """With all that belongs to it."""
+    """Includes all its files."""
     seconds_without: float
     """From starting Spark to the first row."""
     seconds_with: float
@@ -69,7 +70,7 @@ def make_archive(bootstrap: str, tell: Callable[[str], None]) -> MadeArchive:
         if not made.exists():
             raise ArchiveNotMade("Java wrote no archive; Spark's conf folder must be empty")
         tell("starting Spark with the archive")
-        # Before anybody else does.
+        # Before other imports do.
         fast = _spark(FIRST_ROW, bootstrap, f"-Xshare:auto -XX:SharedArchiveFile={made} {SILENT}")["seconds"]
         size_mb = round(sum(path.stat().st_size for path in folder.iterdir()) / _MB)
         keep_archive(made, seal)
@@ -103,7 +104,8 @@ def _check_room(folder: Path) -> None:
 
 
 def _base(java: JavaRuntime, folder: Path) -> str:
-    """The options for a runtime that lacks an archive of its own classes, as those of PyPI do: Spark's goes on top."""
+    """The options for a runtime without an archive of its own classes, such as PyPI's: Spark's archive builds on
+    that."""
     if (java.installed / "lib" / "server" / "classes.jsa").exists():
         return ""
     base = folder / "base.jsa"
@@ -121,7 +123,7 @@ def _base(java: JavaRuntime, folder: Path) -> str:
 
 
 def _spark(what: str, bootstrap: str, java_options: str) -> dict[str, Any]:
-    """Spark in a process of its own; its answer."""
+    """Runs Spark in a separate process; returns its output."""
     theirs = os.environ.get(OPTIONS_VARIABLE, "")
     ran = subprocess.run(
         [sys.executable, "-P", "-m", class_archive_training.__name__, what, bootstrap],

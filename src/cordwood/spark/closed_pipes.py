@@ -2,7 +2,7 @@
 
 `show()`, `limit()` and `first()` take the rows they want and close the pipe while the Python worker still writes; so
 does a query that is stopped. PySpark's processes then print that they could not flush, for any Python data source, and
-end. Nothing has failed. Only that error is silenced, and only where PySpark itself raises it while it writes to Spark.
+exit. Nothing has failed. Only that error is silenced, and only where PySpark itself raises it while it writes to Spark.
 """
 
 import sys
@@ -15,9 +15,8 @@ _CLOSED = (BrokenPipeError, ConnectionResetError)
 
 
 def silence_closed_pipes() -> None:
-    """In a process that Spark has started for Python; in others, such as the user's program, it changes nothing.
-
-    To be called by what Spark calls: of a process that was forked, modules were imported in another one.
+    """Takes effect in Python processes started by Spark; in others, such as the user's program, it changes nothing.
+    Call it from code that Spark calls: a forked process has imported its modules in another one.
     """
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
@@ -27,7 +26,7 @@ def silence_closed_pipes() -> None:
 
 
 def silence_process() -> None:
-    """PySpark's daemon prints with `traceback` what ends a worker; what ends other processes goes to the hook."""
+    """PySpark's daemon prints a worker's fatal error with `traceback`; that of other processes goes to the hook."""
     if traceback.print_exc is not _print_exc:
         traceback.print_exc = _print_exc
         sys.excepthook = _hook
@@ -40,7 +39,7 @@ def print_unless_closed(*values: object, **how: Any) -> None:
 
 
 def is_closed_by_spark(error: BaseException | None) -> bool:
-    """The pipe was closed at the other end, and PySpark's own code has noticed: not ours, nor a user's."""
+    """The other end closed the pipe, and the error was raised in PySpark's code, not in ours or a user's."""
     if not isinstance(error, _CLOSED):
         return False
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]

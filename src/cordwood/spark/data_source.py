@@ -1,4 +1,4 @@
-"""**CordwoodDataSource**: what Spark knows as `format("cordwood")`."""
+"""**CordwoodDataSource**: the data source `format("cordwood")`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 
 
 class CordwoodDataSource(DataSource):
-    """Spark makes one for each read and write, and sends it to the processes that take part in it.
-
-    What these methods need is imported when they are called: a task that reads has no use for the sink.
+    """Spark creates one for each read and write, and sends it to the participating processes. The methods import
+    lazily: a task that reads does not need the sink.
     """
 
     _pins: PinnedSchemas | None = None
-    """Of a table with `registry`: what `schema` has found, which Spark sends along."""
+    """For a table with `registry`: the result of `schema`, which Spark sends along."""
 
     @classmethod
     def name(cls) -> str:

@@ -15,7 +15,7 @@ class SparkError(Exception):
 
 
 class BadOption(SparkError, ValueError):
-    """An option that is not known, or a value that will not do; the text says what would."""
+    """An option is unknown, or a value is invalid; the text says what is allowed."""
 
 
 class CannotRead(SparkError):
@@ -27,15 +27,14 @@ class CannotWrite(SparkError):
 
 
 class DataLoss(CannotRead):
-    """Records that were to be read are gone."""
+    """Records were deleted before they were read."""
 
 
 @contextmanager
 def told_plainly() -> Iterator[None]:
-    """Around what Spark calls in a Python worker: our own errors go to the user as their sentence alone.
-
-    Spark shows the worker's traceback, which does not help with a mistyped address. The variable is the one by which
-    Spark hides it; it is set for no longer than the error takes, because a worker ends with its error.
+    """Wraps methods that Spark calls in a Python worker: the user sees only the message of our own errors. Spark shows
+    the worker's traceback, which does not help with a mistyped address. It hides the traceback with this variable,
+    which stays set, because a worker ends with its error.
     """
     silence_closed_pipes()
     try:
@@ -48,7 +47,7 @@ def told_plainly() -> Iterator[None]:
 
 
 def advised(error: ClientError) -> str:
-    """The error, and what can be done about it where that is known."""
+    """The error, and the remedy if it is known."""
     return f"{error}; {error.what_to_do}" if error.what_to_do else str(error)
 
 

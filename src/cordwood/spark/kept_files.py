@@ -19,7 +19,7 @@ def kept_file(name: str, content: str, *, mode: int = 0o644, environment: Mappin
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Need not be there, nor be one that can be written to. Raises `OSError` for a user without a home."""
+    """It may be missing or read-only. Raises `OSError` for a user without a home."""
     try:
         return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cordwood" / "spark"
     except RuntimeError as error:
@@ -29,7 +29,7 @@ def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
 def _made(path: Path, content: str, mode: int) -> Path:
     if not path.exists() or path.read_text() != content:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Others may be reading it at this moment.
+        # Other processes may be reading it.
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
             file.write(content)
         os.chmod(file.name, mode)

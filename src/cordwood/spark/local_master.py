@@ -1,6 +1,5 @@
-"""Spark on this machine, `local[2]`: how many tasks it runs at once, told to the processes that plan reads.
-
-Spark does not tell a data source; the environment does, which they inherit. On a cluster nobody knows beforehand.
+"""Spark on this machine, `local[2]`: passes the number of parallel tasks to the processes that plan reads. Spark does
+not tell a data source, so they inherit it in the environment. On a cluster it is not known beforehand.
 """
 
 import os

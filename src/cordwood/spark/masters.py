@@ -1,6 +1,8 @@
-"""Spark's masters: where a session runs. Spark itself tells of one that it does not know with a Java stack trace."""
+"""Spark's masters: where a session runs. Spark itself reports an unknown one with a Java stack trace."""
 
+import os
 import re
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Final
 
@@ -23,14 +25,21 @@ _KNOWN = re.compile(
     r"|local-cluster\[\s*[0-9]+\s*,\s*[0-9]+\s*,\s*[0-9]+\s*\]"
     r"|yarn|(spark|k8s|sc)://.+"
 )
+# One of them.
+_YARN_NEEDS: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 
 class BadMaster(SparkError, ValueError):
-    """Spark has no such master."""
+    """Spark has no such master, or the environment lacks what it needs."""
 
 
-def check_master(master: str) -> None:
+def check_master(master: str, environment: Mapping[str, str] = os.environ) -> None:
     """Raises `BadMaster`."""
+    if master == "yarn" and not any(environment.get(name) for name in _YARN_NEEDS):
+        raise BadMaster(
+            f"master 'yarn' needs the environment variable {' or '.join(_YARN_NEEDS)}: the directory with the "
+            "configuration of the Hadoop cluster"
+        )
     if _KNOWN.fullmatch(master):
         return
     if master.startswith("local"):

@@ -1,11 +1,11 @@
-"""Options of a read or a write as people give them: names in any case, values as text.
+"""Options of a read or a write as given by users: names in any case, values as text.
 
 >>> options = Options({"Subscribe": "orders", "kafka.client.id": "job"}, known={"subscribe", "failOnDataLoss"})
 >>> options.text("subscribe"), options.boolean("failOnDataLoss", True), options.client
 ('orders', True, {'client.id': 'job'})
 
-An unknown name is an error that names the nearest known one. What starts with `kafka.` is for the client, which knows
-its own names.
+An unknown name is an error that names the nearest known one. Options that start with `kafka.` are for the client, which
+validates them.
 """
 
 from collections.abc import Collection, Mapping

@@ -1,7 +1,7 @@
 """Reports of Spark's Python processes to the process that runs a pipeline: datagrams to a socket in a private folder.
 
-The variable names the socket; processes that Spark starts on this machine inherit it. Where it is not set, and where
-nobody listens any more, reports are dropped: nothing depends on them.
+The variable names the socket; processes that Spark starts on this machine inherit it. If it is not set, or the listener
+has gone, reports are dropped: nothing depends on them.
 """
 
 import json
@@ -38,7 +38,8 @@ def report(kind: str, **content: object) -> None:
 
 @contextmanager
 def listening(take: Callable[[Mapping[str, Any]], None]) -> Iterator[None]:
-    """To all that is started with this environment from now on. `take` is called in a thread of its own."""
+    """Receives reports of all processes started with this environment from now on. `take` is called in a separate
+    thread."""
     if not hasattr(socket, "AF_UNIX"):
         yield
         return
@@ -64,7 +65,7 @@ def listening(take: Callable[[Mapping[str, Any]], None]) -> Iterator[None]:
 
 
 def _sweep(where: Path) -> None:
-    """Removes the folders of processes that were killed: nobody takes what is sent to their sockets."""
+    """Removes the folders of processes that were killed."""
     for folder in where.glob(f"{_FOLDER_PREFIX}*"):
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sending:
             if folder.stat().st_uid != os.getuid() or folder.is_symlink():

@@ -28,14 +28,14 @@ _LEAST_MEMORY_MB, _MOST_MEMORY_MB = 1024, 4096
 _ALWAYS: Mapping[str, str] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
-    # Filters on offset, partition and timestamp are the source's to look up.
+    # The source handles filters on offset, partition and timestamp.
     "spark.sql.python.filterPushdown.enabled": "true",
     # State in bounded memory; transformWithState has no other.
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # A query that does not stop is told, instead of waited for without end.
+    # Limits the wait for a query that does not stop.
     "spark.sql.streaming.stopTimeout": "60s",
 }
 
@@ -66,12 +66,11 @@ def session(
     ui: bool = False,
     log_level: str = "ERROR",
 ) -> SparkSession:
-    """The session there is, or a new one.
+    """Returns the existing session, or a new one.
 
     `master` is Spark's: `local[*]` runs on this machine; `spark://host:7077` and the others on a cluster; and
-    `sc://host:15002` on a Spark Connect server. `settings` are Spark's and go before those that are chosen here. `ui`
-    asks for Spark's web page. Where Spark runs here, a Java is looked for (`cordwood.spark.java`). Raises `BadMaster`,
-    `NoJava`.
+    `sc://host:15002` on a Spark Connect server. `settings` are Spark's and override the ones chosen here. `ui` enables
+    Spark's web page. If Spark runs here, it needs a Java (`cordwood.spark.java`). Raises `BadMaster`, `NoJava`.
     """
     check_master(master)
     if master.startswith(CONNECT):
@@ -87,7 +86,7 @@ def session(
     for key, value in chosen.items():
         builder = builder.config(key, value)
     with warnings.catch_warnings():
-        # PySpark warns of pandas 3; what is used of it here is tested with it.
+        # PySpark warns about pandas 3; the parts used here are tested with it.
         warnings.filterwarnings("ignore", ".*pandas", FutureWarning)
         made = builder.getOrCreate()
     made.sparkContext.setLogLevel(log_level)
@@ -100,8 +99,8 @@ def prepare_environment(master: str = LOCAL, settings: Mapping[str, str] | None 
     tell_cores(master)
     if is_local(master):
         start_nursery()
-        # Workers run with the packages of whoever starts them, wherever the path points. Of the two, Spark takes the
-        # driver's for what it asks of a data source.
+        # Workers run with the packages of their parent, wherever the path points. Spark uses the driver's variable for
+        # its calls to a data source.
         for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
             if os.environ.get(name, sys.executable) == sys.executable:
                 os.environ[name] = worker_python()
@@ -113,7 +112,7 @@ def prepare_environment(master: str = LOCAL, settings: Mapping[str, str] | None 
 
 
 def session_settings(master: str = LOCAL, *, ui: bool = False, traces: bool = True) -> dict[str, str]:
-    """Spark's settings, by its names. `traces`: what is logged comes with Java's stack traces."""
+    """Spark's settings, by its names. `traces`: log messages have Java's stack traces."""
     log4j = kept_file("log4j2.properties", _LOG4J if traces else _LOG4J.replace("%ex", "%ex{none}"))
     chosen = {
         **_ALWAYS,
@@ -125,7 +124,7 @@ def session_settings(master: str = LOCAL, *, ui: bool = False, traces: bool = Tr
         chosen |= {
             "spark.driver.host": _LOOPBACK,
             "spark.driver.bindAddress": _LOOPBACK,
-            # Spark's 200 are for clusters: each is a task of its own in every batch.
+            # Spark's 200 are for clusters: each is a separate task in every batch.
             "spark.sql.shuffle.partitions": str(processors()),
             "spark.driver.memory": f"{driver_memory_mb(_memory_mb())}m",
             # Over TCP a task waits once or twice for an acknowledgement that comes 40 ms late: Spark sends small pieces
@@ -144,7 +143,7 @@ def joined_settings(chosen: Mapping[str, str], given: Mapping[str, str]) -> dict
 
 
 def driver_memory_mb(memory_mb: int) -> int:
-    """A quarter of the machine: Python's workers have memory of their own, and so have the brokers beside them."""
+    """A quarter of the machine: Python's workers and brokers on the same machine need memory, too."""
     return min(max(memory_mb // 4, _LEAST_MEMORY_MB), _MOST_MEMORY_MB)
 
 

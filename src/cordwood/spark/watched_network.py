@@ -1,6 +1,5 @@
-"""**WatchedNetwork**: a network that reports which brokers cannot be reached or do not answer, and which do again.
-
-The client retries by itself and in silence; whoever runs a pipeline should see what it waits for.
+"""**WatchedNetwork**: a network that reports which brokers cannot be reached or do not answer, and which have
+recovered. The client retries silently; the user of a pipeline should see what it waits for.
 """
 
 import asyncio
@@ -30,7 +29,7 @@ _HANGS_S = 10.0
 
 
 def network_for(doing: str) -> Network:
-    """`doing` is what waits for brokers: reading, writing, committing."""
+    """`doing` is the operation that waits for brokers: reading, writing, committing."""
     return WatchedNetwork(SocketNetwork(), doing) if is_heard() else SocketNetwork()
 
 

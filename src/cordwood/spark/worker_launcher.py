@@ -1,7 +1,6 @@
-"""Runs in place of Python in Spark (see `worker_python`): asks the nursery to fork one, or starts one itself.
-
-It is run as a file, without site-packages: it is to be there in a few milliseconds. Spark sees a process that gets its
-signals, and ends with its exit code; what it was given as standard input and output is the other's.
+"""Runs in place of Python in Spark (see `worker_python`): asks the nursery to fork one, or starts one itself. It runs
+as a file, without site-packages, to start in a few milliseconds. Spark sees a process that gets its signals, and ends
+with the child's exit code; the child has its standard input and output.
 """
 
 import marshal
@@ -33,13 +32,13 @@ def main(python: str, arguments: list[str]) -> None:
             os.execve(python, [python, *arguments], environment)
         _forward_signals(int(pid))
         _let_go_of_streams()
-        # Without an answer the nursery is gone; whatever it started has its own ways to learn that Spark is.
+        # Without an answer the nursery has died; its children notice the end of Spark themselves.
         status = answers.readline() or b"1"
     os._exit(int(status) if int(status) >= 0 else 128 - int(status))
 
 
 def without_zips(path: str) -> str:
-    """Of `PYTHONPATH`: Spark's modules are installed, and compiled; in a zip they are not."""
+    """Entries of `PYTHONPATH`: Spark's installed modules have bytecode; those in its zip do not."""
     entries = [entry for entry in path.split(os.pathsep) if entry]
     return os.pathsep.join(entry for entry in entries if not _is_zip_of_spark(entry))
 
@@ -51,7 +50,7 @@ def _is_zip_of_spark(entry: str) -> bool:
 
 
 def _nursery(environment: Mapping[str, str], arguments: list[str]) -> socket.socket | None:
-    """None where there is none, or it would not know what to do with this."""
+    """None if there is none, or it cannot handle this command."""
     path = environment.get(NURSERY_VARIABLE)
     if path is None or len(arguments) < 2 or arguments[0] not in (_MODULE, _CODE):
         return None
@@ -74,7 +73,7 @@ def _forward_signals(pid: int) -> None:
         try:  # noqa: SIM105  contextlib would have to be imported
             os.kill(pid, number)
         except ProcessLookupError:
-            # Its end is on its way here.
+            # Its exit is being reported.
             pass
 
     for number in _FORWARDED:

@@ -1,10 +1,9 @@
-"""**The nursery**: a process that has imported what Spark's Python processes need, and becomes one of them by forking.
+"""**The nursery**: a process that has imported the modules of Spark's Python processes, and forks them.
 
 Spark starts four Python processes, one after another, before a batch read has its first row, and three more for a
-stream: each imports PySpark, Arrow and us for 0.4 to 0.8 s. Here that is done once, while Java starts. Only on the
-machine of the driver; elsewhere, and should the nursery be gone, `worker_launcher` starts Python as ever.
-
-It runs no threads when it forks, which is why it tells Arrow's and numpy's libraries to start none.
+stream: each imports PySpark, Arrow and us for 0.4 to 0.8 s. Here that is done once, while Java starts. It works on the
+driver's machine only; elsewhere, and if the nursery has died, `worker_launcher` starts Python normally. It has no
+threads when it forks, which is why it tells Arrow's and numpy's libraries to start none.
 """
 
 import atexit
@@ -45,14 +44,14 @@ _MODULES: Final = (
     "cordwood.spark.sink.batch",
     "cordwood.spark.sink.stream",
 )
-"""Of PySpark's, not all versions have all."""
+"""PySpark's modules; not all versions have all of them."""
 
 _ENVIRONMENT: Final = {
     # As Spark sets them for its workers; they count when an interpreter, or a library, is started.
     "PYTHONHASHSEED": "0",
     "PYTHONUNBUFFERED": "YES",
     "OMP_NUM_THREADS": "1",
-    # Of the libraries that would start threads when they are imported.
+    # Variables for libraries that would start threads when imported.
     "OPENBLAS_NUM_THREADS": "1",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
@@ -61,7 +60,7 @@ _STREAMS: Final = 3
 
 
 def start_nursery() -> None:
-    """For all that is started with this environment; once for a process. It ends with this process."""
+    """For all processes started with this environment; once for a process. It ends with this process."""
     if NURSERY_VARIABLE in os.environ or not hasattr(os, "fork"):
         return
     folder = tempfile.mkdtemp(prefix="cordwood-nursery-")
@@ -77,7 +76,7 @@ def start_nursery() -> None:
             stdout=subprocess.DEVNULL,
             env={**_ENVIRONMENT, **os.environ},
             pass_fds=[listening.fileno()],
-            # What is typed at a terminal is not for it.
+            # It must not read the terminal.
             process_group=0,
         )
     os.environ[NURSERY_VARIABLE] = path
@@ -88,7 +87,7 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
     os.environ.pop(NURSERY_VARIABLE, None)
     assert process.stdin is not None
     process.stdin.close()
-    # It ends by itself, whoever is impatient.
+    # It ends on its own; further interrupts are ignored.
     with suppress(KeyboardInterrupt):
         process.wait()
 
@@ -109,17 +108,17 @@ def _import_modules() -> None:
         try:
             importlib.import_module(name)
         except ImportError:
-            # A PySpark that does not have it, or a part of ours that this one cannot run.
+            # This PySpark lacks the module, or does not support one of ours.
             continue
-    # What is here is never garbage; children are not to look through it, nor to copy it by doing so.
+    # Objects here are never garbage; scanning them in children would only copy their pages.
     gc.collect()
     gc.freeze()
     os.register_at_fork(after_in_child=_seed_numpy)
 
 
 def _seed_numpy() -> None:
-    """Processes are not to draw the same numbers. Python's own generator sees to that by itself; of numpy, only older
-    ones have imported theirs by now."""
+    """Processes must not draw the same random numbers. Python's own generator reseeds itself; only older numpy versions
+    have imported theirs by now."""
     if (numpy_random := sys.modules.get("numpy.random")) is not None:
         numpy_random.seed()
 
@@ -136,7 +135,7 @@ class Child:
 
 
 def _serve(listening: socket.socket) -> Child | None:
-    """Returns in each child what it is to be, and None when the process that started the nursery has ended."""
+    """Returns in each child its command, and None when the process that started the nursery has ended."""
     awoken, waker = socket.socketpair()
     waker.setblocking(False)
     awoken.setblocking(False)
@@ -182,7 +181,7 @@ def _asked_for(launcher: socket.socket) -> Child | None:
 
 
 def _tell_of_ends(launchers: dict[int, socket.socket]) -> None:
-    """To the launchers of those that have ended."""
+    """Reports exit codes to the launchers of ended children."""
     while launchers:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == 0:
@@ -192,7 +191,7 @@ def _tell_of_ends(launchers: dict[int, socket.socket]) -> None:
 
 
 def _tell(launcher: socket.socket, number: int) -> None:
-    # Somebody may have killed it.
+    # It may have been killed.
     with suppress(OSError):
         launcher.sendall(b"%d\n" % number)
 
@@ -214,7 +213,7 @@ def _become(child: Child) -> NoReturn:
         sys.argv = [what, *rest]
         # Modules that are run are not to have been imported.
         sys.modules.pop(what, None)
-        # Some of these processes end before they come to what Spark calls of ours.
+        # Some of these processes end before Spark calls our code.
         silence_process()
         runpy.run_module(what, {"print": print_unless_closed}, run_name="__main__", alter_sys=True)
     sys.exit()

@@ -96,7 +96,7 @@ def cluster(
     data: str | os.PathLike[str] | None = None,
     log_level: str | None = None,
 ) -> LocalCluster:
-    """A cluster that runs within `with` or `async with`, each node in a process of its own.
+    """A cluster that runs within `with` or `async with`, each node in its own process.
 
     The first three brokers are controllers too, unless `controllers` asks for separate ones. New topics have three
     replicas, or as many as there are brokers. `settings`, `data` and `log_level` are as for `node`.

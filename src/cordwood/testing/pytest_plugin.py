@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--cordwood-subprocess",
         action="store_true",
         default=None,
-        help="run it in a process of its own",
+        help="run it in a separate process",
     )
     group.addoption(
         "--cordwood-set",
@@ -37,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="one of Kafka's broker settings; may be repeated, and wins over the ini file",
     )
     group.addoption("--cordwood-log-level", metavar="LEVEL", help="log level: DEBUG, INFO, WARNING or ERROR")
-    parser.addini("cordwood_subprocess", "run the node in a process of its own", type="bool", default=False)
+    parser.addini("cordwood_subprocess", "run the node in a separate process", type="bool", default=False)
     parser.addini("cordwood_settings", "Kafka's broker settings for the node, name=value a line", type="linelist")
 
 

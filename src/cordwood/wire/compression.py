@@ -296,8 +296,7 @@ def _lz4_block(block: memoryview, room: int, is_cut: bool, limit: int) -> memory
 
 
 def _lz4_summed_block(block_and_checksum: memoryview, descriptor: int) -> memoryview:
-    """Returns the contents of a block with a checksum, which the decoder verifies if the block is in a frame of its
-    own."""
+    """Returns the contents of a block with a checksum, which the decoder verifies if the block is in its own frame."""
     header = bytes((0b01110000, descriptor))
     frame = b"".join(
         (_LZ4_HEADER[:4], header, bytes((_lz4_header_checksum(header),)), block_and_checksum, _LZ4_END_MARK)

@@ -1,8 +1,8 @@
 """Control records: written by brokers and controllers between the data, and hidden from consumers.
 
-The key says what the record is; the value is a message of its own. Transaction markers are built and read here; the
-other values are generated messages (LeaderChangeMessage, SnapshotHeaderRecord, SnapshotFooterRecord,
-KRaftVersionRecord, VotersRecord), taken and given as bytes.
+The key says what the record is; the value is a message. Transaction markers are built and read here; the other values
+are generated messages (LeaderChangeMessage, SnapshotHeaderRecord, SnapshotFooterRecord, KRaftVersionRecord,
+VotersRecord), taken and given as bytes.
 """
 
 from __future__ import annotations

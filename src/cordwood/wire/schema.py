@@ -235,7 +235,7 @@ class Struct(_Declared, metaclass=StructType):
 
 
 class MessageType(StructType):
-    """Metaclass of structs that are sent or stored by themselves, with versions of their own."""
+    """Metaclass of top-level structs, which have their own versions."""
 
     @property
     def versions(cls) -> Versions:

@@ -130,7 +130,7 @@ async def _until_rebalancing(channel: Channel, member_id: str) -> None:
                 return
 
 
-def test_a_client_that_goes_while_its_join_waits_takes_nothing_else_along() -> None:
+def test_a_client_that_disconnects_during_its_join_affects_nothing_else() -> None:
     async def test(node: SimulatedNode) -> None:
         first, second = await _client(node), await _client(node)
         member_id = (await _join(first)).member_id
@@ -163,7 +163,7 @@ def test_requests_behind_a_join_that_waits_are_answered_when_it_is() -> None:
     simulate(test, **_SETTINGS)
 
 
-def test_heartbeats_are_taken_for_granted_while_groups_are_loaded() -> None:
+def test_heartbeats_are_answered_without_checks_while_groups_are_loaded() -> None:
     async def test(node: SimulatedNode) -> None:
         channel = await _client(node)
         member_id = (await _join(channel)).member_id

@@ -230,7 +230,7 @@ def shortcut_of(node: SimulatedNode) -> HeartbeatShortcut:
     return shortcut
 
 
-def test_a_connection_is_patient_while_nothing_but_quiet_heartbeats_come() -> None:
+def test_a_connection_is_polled_lazily_while_it_has_only_heartbeats() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create(TOPIC)
         channel = await node.connect()

@@ -48,7 +48,7 @@ def test_the_coordinators_topic_has_the_configured_replicas() -> None:
     with_three_brokers(test)
 
 
-def test_too_few_brokers_for_the_coordinators_topic_are_no_reason_for_fewer_replicas(
+def test_the_coordinators_topic_waits_for_enough_brokers_instead_of_getting_fewer_replicas(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def test(cluster: ThreeBrokers) -> None:

@@ -47,7 +47,7 @@ async def restarted(node: SimulatedNode) -> tuple[SimulatedNode, Channel]:
 # Leader epochs
 
 
-def test_a_candidate_of_an_old_epoch_learns_the_leader() -> None:
+def test_a_candidate_of_an_old_epoch_gets_the_leader() -> None:
     async def test(node: SimulatedNode) -> None:
         topic_id = await node.create("t")
         node, channel = await restarted(node)
@@ -99,7 +99,7 @@ async def with_two_epochs(node: SimulatedNode) -> tuple[Channel, int]:
     ("last_epoch", "offset", "parts_at"),
     [(0, 3, None), (0, 2, None), (0, 4, (0, 3)), (1, 3, (0, 3)), (2, 5, None), (2, 3, None)],
 )
-def test_a_fetcher_learns_the_diverging_epoch(last_epoch: int, offset: int, parts_at: tuple[int, int] | None) -> None:
+def test_a_fetcher_gets_the_diverging_epoch(last_epoch: int, offset: int, parts_at: tuple[int, int] | None) -> None:
     async def test(node: SimulatedNode) -> None:
         channel, epoch = await with_two_epochs(node)
         assert epoch == 2

@@ -135,7 +135,7 @@ async def act(cluster: Cluster, random: SeededRandom) -> None:
         await asyncio.sleep(STEP_S)
 
 
-def test_a_partition_that_nothing_wakes_is_looked_at_soon() -> None:
+def test_a_resting_partition_is_examined_before_long() -> None:
     async def test(cluster: Cluster) -> None:
         topic_id = await cluster.create("t", [(LEADER, FOLLOWER, 3)] * PARTITIONS)
         for index in range(PARTITIONS):
@@ -156,7 +156,7 @@ def test_a_partition_that_nothing_wakes_is_looked_at_soon() -> None:
     with_cluster(test)
 
 
-def test_a_resting_follower_is_not_taken_for_lagging() -> None:
+def test_a_resting_follower_is_not_mistaken_for_lagging() -> None:
     async def test(cluster: Cluster) -> None:
         await cluster.create("t", [(LEADER, FOLLOWER)] * PARTITIONS)
         await cluster.until_isr(LEADER, FOLLOWER)

@@ -173,7 +173,7 @@ def test_forgetting_unknown_partitions_changes_nothing() -> None:
     assert client.sessions.partitions == 1
 
 
-def test_a_session_that_wants_nothing_any_more_is_closed() -> None:
+def test_a_session_without_partitions_is_closed() -> None:
     client = Client(sessions_of())
     client.fetch(wanted(0))
     assert client.fetch(forget=(("t", 0),)).session_id == NO_SESSION
@@ -267,7 +267,7 @@ def test_an_unused_session_is_evicted() -> None:
     assert busy.fetch(now_ms=EVICTION_MS + 1).error is ErrorCode.NONE
 
 
-def test_an_old_session_gives_way_to_a_larger_one_only() -> None:
+def test_an_old_session_is_evicted_only_for_a_larger_one() -> None:
     sessions = sessions_of(slots=2)
     small, large = Client(sessions), Client(sessions)
     small.fetch(wanted(0, 1))
@@ -281,13 +281,13 @@ def test_an_old_session_gives_way_to_a_larger_one_only() -> None:
     assert large.fetch(now_ms=now_ms).error is ErrorCode.NONE
 
 
-def test_a_young_session_does_not_give_way_to_a_larger_one() -> None:
+def test_a_young_session_is_not_evicted_for_a_larger_one() -> None:
     sessions = sessions_of(slots=1)
     Client(sessions).fetch(wanted(0))
     assert Client(sessions).fetch(wanted(0, 1, 2), now_ms=EVICTION_MS - 1).session_id == NO_SESSION
 
 
-def test_a_consumers_session_gives_way_to_a_followers_and_not_the_other_way_round() -> None:
+def test_a_followers_session_may_evict_a_consumers_but_not_vice_versa() -> None:
     sessions = sessions_of(slots=1)
     consumer = Client(sessions)
     consumer.fetch(wanted(0, 1, 2))

@@ -166,7 +166,7 @@ def test_waiters_get_an_error_when_the_disk_fails() -> None:
     simulate(test)
 
 
-def test_a_disk_that_fails_at_the_second_batch_of_a_request_takes_the_first_along() -> None:
+def test_a_disk_failure_at_the_second_batch_of_a_request_fails_the_first_too() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t", 2, FLUSHED)
         channel = await node.connect()

@@ -111,7 +111,7 @@ def transactional_requests(draw: st.DrawFn) -> Sent:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(requests(), min_size=2, max_size=20))
-def test_answers_and_logs_are_those_of_the_general_way(sent: list[Sent]) -> None:
+def test_answers_and_logs_are_those_of_the_general_path(sent: list[Sent]) -> None:
     # Each once more, so that what was learned from it is used.
     sent = [*sent, *sent]
     assert answers_to(sent, short_way=True) == answers_to(sent, short_way=False)
@@ -119,7 +119,7 @@ def test_answers_and_logs_are_those_of_the_general_way(sent: list[Sent]) -> None
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(transactional_requests() | st.sampled_from([BEGIN, END]), min_size=5, max_size=20))
-def test_answers_and_logs_of_transactions_are_those_of_the_general_way(sent: list[Sent]) -> None:
+def test_answers_and_logs_of_transactions_are_those_of_the_general_path(sent: list[Sent]) -> None:
     sent = [*sent, *sent]
     assert answers_to(sent, short_way=True) == answers_to(sent, short_way=False)
 
@@ -299,7 +299,7 @@ def test_a_produce_fails_when_the_disk_fails_under_it() -> None:
     simulate(test)
 
 
-def test_a_request_that_is_cut_short_goes_the_general_way() -> None:
+def test_a_truncated_request_takes_the_general_path() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t")
         channel = await node.connect()

@@ -208,14 +208,14 @@ def test_an_invalid_directory_id_is_refused(tmp_path: Path) -> None:
 # Directories that do not belong together
 
 
-def test_a_copy_of_a_directory_is_not_taken_for_another_one(tmp_path: Path) -> None:
+def test_a_copy_of_a_directory_is_refused(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     run(fill(one, two))
     (two / "meta.properties").write_bytes((one / "meta.properties").read_bytes())
     assert "is also the id of" in run(refusal(one, two))
 
 
-def test_the_metadata_log_is_looked_for_where_it_was(tmp_path: Path) -> None:
+def test_the_metadata_log_is_looked_up_where_it_was(tmp_path: Path) -> None:
     """With the directories in another order the metadata would be another one."""
     one, two = tmp_path / "one", tmp_path / "two"
     run(fill(one, two))

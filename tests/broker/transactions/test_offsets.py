@@ -21,7 +21,7 @@ from tests.broker.simulated import SimulatedNode, simulate
 TOPIC, ID = "t", "tx"
 
 
-def test_offsets_that_are_let_in_are_written_before_the_transaction_can_end() -> None:
+def test_accepted_offsets_are_written_before_the_transaction_can_end() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create(TOPIC, 1)
         channel = await node.connect()

@@ -30,7 +30,7 @@ def test_all_initial_requests_share_one_block() -> None:
     simulate(test)
 
 
-def test_more_may_ask_at_once_than_a_block_has() -> None:
+def test_more_callers_than_ids_in_a_block_are_served() -> None:
     async def test(node: SimulatedNode) -> None:
         ids = await asyncio.gather(*(node.broker.producer_ids.wait() for _ in range(3 * BLOCK_SIZE + 1)))
         assert sorted(ids) == list(range(3 * BLOCK_SIZE + 1))
@@ -68,7 +68,7 @@ def test_no_id_is_given_out_twice_after_a_loss_of_power() -> None:
     simulate(test)
 
 
-def test_without_a_controller_there_is_no_id_now() -> None:
+def test_without_a_controller_there_is_no_id_yet() -> None:
     async def test(node: SimulatedNode) -> None:
         channel = await node.connect()
         node.machine.disks["/data"].fail_next("append to")
@@ -79,7 +79,7 @@ def test_without_a_controller_there_is_no_id_now() -> None:
     simulate(test)
 
 
-def test_a_transactional_id_has_no_coordinator_until_someone_looks_for_it() -> None:
+def test_a_transactional_id_has_no_coordinator_until_the_first_look_up() -> None:
     async def test(node: SimulatedNode) -> None:
         channel = await node.connect()
         request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=60_000)

@@ -188,7 +188,7 @@ def test_a_first_write_that_comes_before_the_end_is_complete_waits_for_it() -> N
     simulate(test, add_partitions_to_txn_retry_backoff_max_ms="1000")
 
 
-def test_with_a_flush_for_each_write_everything_waits_for_the_disk_and_comes_out_the_same() -> None:
+def test_flushing_each_write_delays_answers_without_changing_them() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create(TOPIC, 2)
         producer = await Producer.begin(node)

@@ -12,7 +12,7 @@ def only_broker(cli: Cli) -> str:
     return str(broker["id"])
 
 
-def test_a_cluster_tells_its_brokers_features_and_quorum(cli: Cli) -> None:
+def test_a_cluster_reports_its_brokers_features_and_quorum(cli: Cli) -> None:
     told = cli("cluster", "--json").json
     host, _, port = cli.bootstrap.partition(":")
     (broker,) = told["brokers"]
@@ -98,7 +98,7 @@ def test_documentation_is_shown_of_all_settings_unless_some_are_named(cli: Cli, 
     assert len(cli("config", "describe", "topic", known_topic, "--docs").lines) == len(everything)
 
 
-def test_a_setting_that_is_not_there_is_named(cli: Cli, known_topic: str) -> None:
+def test_a_missing_setting_is_named(cli: Cli, known_topic: str) -> None:
     assert "'retention'" in cli("config", "describe", "topic", known_topic, "retention", fails=2).stderr
 
 

@@ -92,7 +92,7 @@ def test_foreign_files_in_a_stray_are_kept(data: Path) -> None:
     assert os.listdir(data / STRAY) == ["mine.txt"]
 
 
-def test_a_path_that_is_no_data_directory_is_an_error(tmp_path: Path, data: Path) -> None:
+def test_a_path_that_is_not_a_data_directory_is_an_error(tmp_path: Path, data: Path) -> None:
     empty = tmp_path / "photos-2024"
     assert (dirs(empty).code, dirs(empty).stderr) == (
         2,

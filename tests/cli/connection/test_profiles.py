@@ -51,7 +51,7 @@ def test_a_variable_names_the_brokers_without_any_profile(monkeypatch: pytest.Mo
     assert bootstrap_of(Access(bootstrap="option:1")) == "option:1"
 
 
-def test_sources_of_settings_fill_each_others_gaps(tmp_path: Path) -> None:
+def test_sources_of_settings_are_merged(tmp_path: Path) -> None:
     file = properties(tmp_path / "file", client_id="of-file")
     assert run_here(["profile", "create", "p", "-b", "p:1", "--set", "client.id=of-profile", "--use"]).code == 0
     settings = Access(client_config=file).settings()
@@ -93,7 +93,7 @@ def test_a_file_of_properties_reaches_the_cluster(cli: Cli, topic: str, tmp_path
     assert run_here(["consume", topic, "--client-config", file]).lines == ["a", "b"]
 
 
-def test_a_profile_reaches_the_cluster_also_from_a_process_of_its_own(cli: Cli, topic: str) -> None:
+def test_a_profile_works_in_a_separate_process(cli: Cli, topic: str) -> None:
     assert run_here(["profile", "create", "here", "-b", cli.bootstrap, "--use"]).code == 0
     assert run_here(["topic", "create", topic]).code == 0
     elsewhere = Cli("")
@@ -143,7 +143,7 @@ def test_missing_files_and_profiles_are_reported(tmp_path: Path) -> None:
 # ---- the command
 
 
-def test_profiles_come_are_used_and_go(
+def test_profiles_are_created_used_and_deleted(
     configuration_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trusted = Path(authority(tmp_path, "authority").ca_file)
@@ -175,7 +175,7 @@ def test_profiles_come_are_used_and_go(
     assert not (configuration_directory / "profile").exists()
 
 
-def test_none_may_be_in_use_again() -> None:
+def test_no_producer_id_is_reused() -> None:
     assert run_here(["profile", "create", "one", "-b", "one:1", "--use"]).code == 0
     assert run_here(["profile", "use", "--none"]).code == 0
     assert bootstrap_of(Access()) == "127.0.0.1:9092"
@@ -208,7 +208,7 @@ def test_a_profile_with_an_unknown_property_is_not_written(configuration_directo
     assert not configuration_directory.exists()
 
 
-def test_passwords_are_shown_only_where_that_is_said(tmp_path: Path) -> None:
+def test_passwords_are_shown_only_on_request(tmp_path: Path) -> None:
     file = properties(tmp_path / "f", bootstrap_servers="a:1", security_protocol="SSL", ssl_key_password="secret")
     own = authority(tmp_path, "authority").issue("me", password="secret")
     assert own.key_file is not None

@@ -107,7 +107,7 @@ def test_leader_epochs_properties_and_json_files_are_dumped(kafkas: Path) -> Non
     assert marker["properties"] == {"version": 0, "brokerEpoch": 172}
 
 
-def test_indexes_are_shown_only_when_asked_for(kafkas: Path) -> None:
+def test_indexes_are_shown_only_when_requested(kafkas: Path) -> None:
     kinds = {line["kind"] for line in of_type(dump_json(kafkas / "plain-0"), "file")}
     assert kinds == {"log segment", "producer snapshot", "leader epochs", "partition metadata"}
     kinds = {line["kind"] for line in of_type(dump_json(kafkas / "plain-0", "--indexes"), "file")}
@@ -213,7 +213,7 @@ def test_limit_bounds_the_batches_that_are_shown_but_not_those_that_are_verified
 # What cannot be dumped
 
 
-def test_a_path_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_path_is_an_error(tmp_path: Path) -> None:
     done = dump(tmp_path / "missing.log")
     assert done.exit_code == 2
     assert done.stderr == f"cordwood: {tmp_path}/missing.log: No such file or directory\n"
@@ -283,7 +283,7 @@ def test_nothing_is_changed(kafkas: Path, tmp_path: Path) -> None:
     assert state() == before
 
 
-def test_batches_that_are_appended_meanwhile_are_read(tmp_path: Path) -> None:
+def test_batches_that_are_appended_in_the_meantime_are_read(tmp_path: Path) -> None:
     second = batch_at(1, "b")
     path = write_segment(tmp_path / f"{FIRST}.log", batch_at(0, "a"), second[:20])
     with ReadOnlyFile(str(path)) as file:

@@ -142,7 +142,7 @@ def test_an_index_by_itself_is_verified_against_the_segment_beside_it(kafkas: Pa
     assert dump("--verify", partition / f"{4:020d}.index").exit_code == 1
 
 
-def test_damage_is_shown_without_verify_and_is_no_failure(tmp_path: Path) -> None:
+def test_damage_is_shown_without_verify_and_is_not_a_failure(tmp_path: Path) -> None:
     broken = batch_at(1, "broken")
     broken[-2] ^= 1
     path = write_segment(tmp_path / "t-0" / f"{FIRST}.log", batch_at(0, "a"), broken, batch_at(2, "b"), b"torn")

@@ -70,7 +70,7 @@ def test_describing_an_unknown_setting_names_the_nearest(cli: Cli, orders: str) 
     assert "has no setting 'retenton.ms'; did you mean retention.ms?" in told
 
 
-def test_describing_an_unknown_setting_of_all_brokers_is_no_empty_answer(cli: Cli) -> None:
+def test_describing_an_unknown_setting_of_all_brokers_is_an_error(cli: Cli) -> None:
     told = cli("config", "describe", "broker-default", "log.retenton.ms", fails=2).stderr
     assert "has no setting 'log.retenton.ms'; did you mean log.retention.ms?" in told
     assert cli("config", "describe", "broker-default", "log.retention.ms").lines == []
@@ -170,7 +170,7 @@ def test_help_names_the_value_of_an_option_and_not_its_python_type(command: list
 # ---- internal names
 
 
-def test_internal_topics_are_hidden_unless_asked_for(cli: Cli, topic: str) -> None:
+def test_internal_topics_are_hidden_unless_requested(cli: Cli, topic: str) -> None:
     cli("produce", topic, "--create", stdin=b"x\n")
     cli("consume", topic, "--group", topic)
     cli("topic", "create", DEFAULT_LEDGER_TOPIC, "--if-not-exists")
@@ -189,7 +189,7 @@ def test_a_pattern_neither_deletes_nor_alters_internal_topics(cli: Cli) -> None:
     assert cli("topic", "list", DEFAULT_LEDGER_TOPIC).lines == [DEFAULT_LEDGER_TOPIC]
 
 
-def test_transactional_ids_of_the_spark_sink_are_hidden_unless_asked_for(cli: Cli, topic: str) -> None:
+def test_transactional_ids_of_the_spark_sink_are_hidden_unless_requested(cli: Cli, topic: str) -> None:
     from confluent_kafka import Producer
 
     ids = [f"{TRANSACTIONAL_ID_PREFIX}{topic}/ledger", f"etl-{topic}"]

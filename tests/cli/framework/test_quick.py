@@ -13,19 +13,20 @@ import typer
 
 from cordwood.cli.connection.access import Access
 from cordwood.cli.framework.quick import Spelling, quick_arguments
-from cordwood.cli.node.foreground import LogFormat, NodeOptions
+from cordwood.cli.node.foreground import SPELLING, LogFormat, NodeOptions
 from cordwood.cli.node.up import up
 from cordwood.cli.records import consume, consuming, produce, producing
 
 
 def test_options_become_keyword_arguments_of_their_types() -> None:
-    words = ["--port", "0", "--set", "a=b", "--ephemeral", "--set=c=d", "--config", "x", "--log-format=json"]
-    assert quick_arguments(NodeOptions, words) == {
+    words = ["--port", "0", "--set", "a=b", "--ephemeral", "--set=c=d", "--config", "x", "--log-format=json", "--json"]
+    assert quick_arguments(NodeOptions, words, SPELLING) == {
         "port": 0,
         "set": ["a=b", "c=d"],
         "ephemeral": True,
         "config": Path("x"),
         "log_format": LogFormat.JSON,
+        "as_json": True,
     }
 
 
@@ -35,7 +36,7 @@ def test_options_become_keyword_arguments_of_their_types() -> None:
     ids=" ".join,
 )
 def test_unusual_arguments_are_left_to_typer(words: list[str]) -> None:
-    assert quick_arguments(NodeOptions, words) is None
+    assert quick_arguments(NodeOptions, words, SPELLING) is None
 
 
 def test_typer_knows_the_same_options_with_the_same_defaults() -> None:
@@ -44,7 +45,10 @@ def test_typer_knows_the_same_options_with_the_same_defaults() -> None:
     known = {option.opts[0]: option.default for option in typer.main.get_command(app).params}
     for name in ("--install-completion", "--show-completion"):
         known.pop(name)
-    defaults = {f"--{name.replace('_', '-')}": value for name, value in NodeOptions()._asdict().items()}
+    respelled = {name: option for option, name in SPELLING.options.items()}
+    defaults = {
+        respelled.get(name, f"--{name.replace('_', '-')}"): value for name, value in NodeOptions()._asdict().items()
+    }
     assert known.pop("--set") is None
     assert not defaults.pop("--set")
     assert known == defaults

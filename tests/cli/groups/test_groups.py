@@ -93,7 +93,7 @@ def test_groups_are_listed_by_type(cli: Cli, active: str) -> None:
     assert len(cli("group", "list", f"*-{active}", "--type", "consumer", "--type", "classic").lines) == 2
 
 
-def test_a_state_that_there_is_not_is_refused_with_those_there_are(cli: Cli) -> None:
+def test_an_unknown_state_is_refused_with_the_valid_ones(cli: Cli) -> None:
     refused = cli("group", "list", "--state", "asleep", fails=2).stderr
     assert refused.startswith("cordwood: Invalid value for '--state' / '-s': 'asleep' is not one of 'stable', 'empty'")
 
@@ -166,13 +166,13 @@ def test_members_and_offsets_can_be_seen_alone(cli: Cli, active: str) -> None:
     assert "members" not in cli("group", "describe", f"classic-{active}", "--offsets", "--json").json[0]
 
 
-def test_all_groups_are_described_when_asked_for(cli: Cli, active: str, group: str) -> None:
+def test_all_groups_are_described_when_requested(cli: Cli, active: str, group: str) -> None:
     described = {one["groupId"] for one in cli("group", "describe", "--all", "--json").json}
     assert {f"classic-{active}", f"consumer-{active}", group} <= described
     assert "name groups, or give --all" in cli("group", "describe", fails=2).stderr
 
 
-def test_a_group_that_is_not_there_is_named_with_those_that_are_like_it(cli: Cli, group: str) -> None:
+def test_a_missing_group_is_reported_with_similar_names(cli: Cli, group: str) -> None:
     wrong = group[:-1]
     for command in (
         ["describe"],
@@ -211,7 +211,7 @@ def test_offsets_are_reset_to(cli: Cli, group: str, options: list[str], expected
     assert committed(cli, group) == expected
 
 
-def test_the_plan_tells_from_where_to_where(cli: Cli, read_topic: str, group: str) -> None:
+def test_the_plan_shows_sources_and_destinations(cli: Cli, read_topic: str, group: str) -> None:
     done = cli("group", "reset-offsets", group, "--topic", read_topic, "--to", "latest", "--dry-run")
     assert done.lines == [f"{read_topic}\t0\t2\t4", f"{read_topic}\t1\t2\t3", f"{read_topic}\t2\t-\t0"]
     as_json = cli("group", "reset-offsets", group, "--topic", f"{read_topic}:1", "--to", "0", "--json").json
@@ -327,7 +327,7 @@ def test_offsets_of_a_partition_are_deleted(cli: Cli, read_topic: str, group: st
     assert committed(cli, group) == {0: 2}
 
 
-def test_all_offsets_are_deleted_when_asked_for(cli: Cli, read_topic: str, group: str) -> None:
+def test_all_offsets_are_deleted_when_requested(cli: Cli, read_topic: str, group: str) -> None:
     other = f"{group}-b"
     cli("group", "reset-offsets", other, "--topic", read_topic, "--to", "0", "--create")
     cli("group", "delete-offsets", other, "--all-topics", "--yes")

@@ -81,7 +81,7 @@ def test_changing_the_replication_factor_moves_no_existing_replica() -> None:
     assert len(moves) == 3
 
 
-def test_brokers_that_keep_theirs_get_nothing_new() -> None:
+def test_excluded_brokers_keep_their_replicas_and_get_no_others() -> None:
     before = topic("t", (1, 2), (2, 3))
     moves = plan_moves(before, Wish(racks(4), keeping=racks(2, 3)))
     assert [(move.partition.partition, set(move.after)) for move in moves] == [(0, {2, 4})]

@@ -30,7 +30,7 @@ def test_an_exception_stays_within_its_line() -> None:
     assert "ValueError: of two" in json.loads(line)["exception"]
 
 
-def test_settings_that_do_nothing_are_named_and_others_are_not(
+def test_settings_without_effect_are_reported_and_others_are_not(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CORDWOOD_TEST_KAFKA", raising=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import ssl
 import subprocess
@@ -63,6 +64,16 @@ def test_node_serves_a_registry_beside_listeners_that_want_certificates(tmp_path
         answer = exchange_on(connection, "POST", "/subjects/s/versions", allowed, b'{"schema": "\\"int\\""}')
         connection.close()
         assert answer.status == 200, answer.body
+        shown = {
+            "CORDWOOD_REGISTRY": url,
+            "CORDWOOD_REGISTRY_USER": "me:secret",
+            "CORDWOOD_REGISTRY_CA": trusted.ca_file,
+            "CORDWOOD_REGISTRY_CERTIFICATE": keys.certificate_file,
+            "CORDWOOD_REGISTRY_KEY": keys.key_file,
+        }
+        listing = [sys.executable, "-m", "cordwood", "schema", "list"]
+        listed = subprocess.run(listing, env=os.environ | shown, capture_output=True, text=True, check=False)
+        assert (listed.returncode, listed.stdout) == (0, "s\n"), listed.stderr
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
 

@@ -172,7 +172,7 @@ def test_a_bad_line_far_behind_is_named_and_all_before_it_are_sent(cli: Cli, top
     assert cli("consume", topic, "--from", "-1").lines == ["149999"]
 
 
-def test_a_process_of_its_own_does_the_same(cli: Cli, topic: str) -> None:
+def test_a_separate_process_does_the_same(cli: Cli, topic: str) -> None:
     """It reads its arguments without typer."""
     cli("topic", "create", topic, "-p", "2")
     text = b"".join(b"%d:value %d\n" % (number, number) for number in range(100_000))
@@ -205,7 +205,7 @@ def test_invalid_process_arguments_are_reported_by_typer(cli: Cli) -> None:
 # ---- input
 
 
-def test_all_that_is_there_is_read_together() -> None:
+def test_all_available_batches_are_read_together() -> None:
     """More than one read brings."""
     ours, theirs = socket.socketpair()
     with ours, theirs:

@@ -22,12 +22,12 @@ def test_files_are_read_in_their_order(cli: Cli, topic: str, tmp_path: Path) -> 
     assert cli("consume", topic).lines == ["1", "2", "x", "3"]
 
 
-def test_a_file_that_is_not_there_is_named(cli: Cli, topic: str, tmp_path: Path) -> None:
+def test_a_missing_file_is_named(cli: Cli, topic: str, tmp_path: Path) -> None:
     path = str(tmp_path / "nothing")
     assert cli("produce", topic, path, fails=2).stderr == f"cordwood: {path}: No such file or directory\n"
 
 
-def test_a_topic_that_is_not_there_is_an_error(cli: Cli, topic: str) -> None:
+def test_a_missing_topic_is_an_error(cli: Cli, topic: str) -> None:
     done = cli("produce", topic, stdin=b"a\n", fails=1)
     assert done.stderr.startswith(f"cordwood: there is no topic {topic} (")
     assert done.stderr.endswith("use --create to create it)\n")
@@ -91,7 +91,7 @@ def test_another_delimiter_lets_values_have_lines(cli: Cli, topic: str) -> None:
     assert cli("consume", topic, "-D", r"\0").stdout == b"a\nb\0c\0"
 
 
-def test_json_goes_in_as_it_comes_out(cli: Cli, topic: str) -> None:
+def test_json_output_can_be_used_as_input(cli: Cli, topic: str) -> None:
     records: list[dict[str, Any]] = [
         {"key": "k", "value": "v", "timestamp": 1_700_000_000_000, "headers": [{"name": "h", "value": "x"}]},
         {"keyBase64": "/w==", "valueBase64": "AP8=", "timestamp": 5, "headers": [{"name": "h", "valueBase64": "/w=="}]},
@@ -237,7 +237,7 @@ def test_an_invalid_position_is_reported_with_the_valid_ones(cli: Cli, numbers: 
     assert "partition 4 is not read; 0 are" in cli("consume", numbers, "--from", "4=1", fails=2).stderr
 
 
-def test_partitions_are_read_from_places_of_their_own(cli: Cli, topic: str) -> None:
+def test_partitions_are_read_from_their_own_places(cli: Cli, topic: str) -> None:
     cli("topic", "create", topic, "-p", "2")
     for partition in "01":
         cli("produce", topic, "-p", partition, stdin=f"a{partition}\nb{partition}\nc{partition}\n".encode())

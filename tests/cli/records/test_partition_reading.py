@@ -78,7 +78,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
     asyncio.run(patiently())
 
 
-def test_reading_ends_at_the_end_and_gives_nothing_behind_it() -> None:
+def test_reading_ends_at_the_end_offset() -> None:
     async def main() -> None:
         async with scripted_brokers() as [broker]:
             reading = Reading(broker, 6, batch(0, 1, 2), batch(3, 4, 5))

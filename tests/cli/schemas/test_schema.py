@@ -79,7 +79,7 @@ def test_check_names_the_first_stored_record_that_a_schema_cannot_read(tmp_path:
     assert "field z" in found.stdout
 
 
-def test_export_has_everything_and_import_brings_it_back(tmp_path: Path) -> None:
+def test_export_is_complete_and_import_restores_it(tmp_path: Path) -> None:
     base = _record_file(tmp_path, "base.avsc", X)
     with cordwood.testing.node(registry=True) as node, cordwood.testing.node(registry=True) as other:
         url, there = node.registry_url, other.registry_url
@@ -105,7 +105,7 @@ def test_export_has_everything_and_import_brings_it_back(tmp_path: Path) -> None
         assert _schema(there, "mode", "base").stdout == "READONLY\n"
 
 
-def test_configuration_has_all_settings_and_gives_them_back(tmp_path: Path) -> None:
+def test_configuration_round_trips_all_settings(tmp_path: Path) -> None:
     with cordwood.testing.node(registry=True) as node:
         url = node.registry_url
         metadata = 'defaultMetadata={"properties": {"owner": "shop"}}'

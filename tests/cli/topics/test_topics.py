@@ -70,7 +70,7 @@ def test_a_list_is_names_in_a_pipe_and_more_as_json(cli: Cli, topic: str) -> Non
     )
 
 
-def test_a_description_tells_the_offsets(cli: Cli, topic: str) -> None:
+def test_a_description_has_the_offsets(cli: Cli, topic: str) -> None:
     cli("topic", "create", topic)
     cli("produce", topic, stdin=b"a\nb\nc\n")
     (partition,) = cli("topic", "describe", topic, "--json").json[0]["partitions"]
@@ -86,7 +86,7 @@ def test_a_description_in_a_pipe_is_lines_with_tabs(cli: Cli, topic: str) -> Non
 
 
 @pytest.mark.parametrize("command", ["describe", "delete"])
-def test_a_topic_that_is_not_there_is_named(cli: Cli, topic: str, command: str) -> None:
+def test_a_missing_topic_is_named(cli: Cli, topic: str, command: str) -> None:
     assert f"there is no topic {topic}" in cli("topic", command, topic, fails=1).stderr
     assert cli("topic", command, f"{topic}*", fails=1).stderr == f"cordwood: no topic matches '{topic}*'\n"
 

@@ -131,7 +131,7 @@ def test_wrong_values_are_reported_with_the_valid_ones(cli: Cli) -> None:
 # ---- describe
 
 
-def test_a_description_tells_timeout_start_and_partitions(cli: Cli, written: str, producer: Producer) -> None:
+def test_a_description_has_timeout_start_and_partitions(cli: Cli, written: str, producer: Producer) -> None:
     before_ms = SystemClock().now_ms()
     transaction = described(cli, f"id-{written}")
     assert (transaction["state"], transaction["timeoutMs"]) == ("Ongoing", 60_000)
@@ -154,9 +154,7 @@ def test_a_description_in_a_pipe_is_lines_with_tabs(cli: Cli, written: str, prod
 
 
 @pytest.mark.parametrize("command", ["describe", "abort"])
-def test_an_id_that_is_not_there_is_named_with_those_that_are_like_it(
-    cli: Cli, written: str, producer: Producer, command: str
-) -> None:
+def test_a_missing_id_is_reported_with_similar_ones(cli: Cli, written: str, producer: Producer, command: str) -> None:
     done = cli("txn", command, f"id-{written[:-1]}", fails=1)
     assert done.stderr.startswith(f"cordwood: there is no transactional id id-{written[:-1]} (did you mean ")
     assert f"id-{written}" in done.stderr

@@ -149,7 +149,7 @@ def test_offsets_are_listed_by_place_and_by_time(administer: Administer, topic: 
     administer(work)
 
 
-def test_a_partition_that_is_not_there_does_not_cost_the_others(administer: Administer, topic: str) -> None:
+def test_a_missing_partition_does_not_cost_the_others(administer: Administer, topic: str) -> None:
     async def work(admin: Admin) -> None:
         await make(admin, topic)
         wanted = [TopicPartition(topic, 0), TopicPartition(topic, 7), TopicPartition("not-there", 0)]
@@ -275,7 +275,7 @@ def test_settings_of_every_kind_of_resource_are_described(administer: Administer
     administer(work)
 
 
-def test_a_resource_that_is_not_there_does_not_cost_the_others(administer: Administer, topic: str) -> None:
+def test_a_missing_resource_does_not_cost_the_others(administer: Administer, topic: str) -> None:
     async def work(admin: Admin) -> None:
         await make(admin, topic)
         there, missing = (ConfigResource(ConfigResourceType.TOPIC, name) for name in (topic, "not-there"))

@@ -40,7 +40,7 @@ def answers_deletes(broker: ScriptedBroker, coordinators: Coordinators, *errors:
     broker.answers[DeleteGroupsRequest.api_key] = delete
 
 
-def test_coordinators_are_asked_for_all_at_once_and_each_for_its_own() -> None:
+def test_coordinators_are_looked_up_together_and_asked_separately() -> None:
     async def main() -> None:
         async with scripted_brokers(2) as brokers:
             coordinators = Coordinators(brokers)
@@ -57,7 +57,7 @@ def test_coordinators_are_asked_for_all_at_once_and_each_for_its_own() -> None:
     run(main())
 
 
-def test_many_groups_are_asked_for_in_portions() -> None:
+def test_many_groups_are_requested_in_portions() -> None:
     async def main() -> None:
         async with scripted_brokers() as brokers:
             answers_deletes(brokers[0], Coordinators(brokers))

@@ -75,7 +75,7 @@ def test_all_brokers_are_asked_for_their_groups() -> None:
     run(main())
 
 
-def test_a_broker_that_knows_no_kinds_has_classic_groups() -> None:
+def test_a_broker_without_group_types_has_classic_groups() -> None:
     async def main() -> None:
         async with scripted_brokers() as [broker]:
             broker.max_versions[ListGroupsRequest.api_key] = 4
@@ -169,7 +169,7 @@ def test_an_assignment_is_read_as_far_as_it_can_be(assignment: bytes, expected: 
     run(main())
 
 
-def test_a_dead_group_of_an_older_broker_is_not_there() -> None:
+def test_a_dead_group_of_an_older_broker_does_not_exist() -> None:
     async def main() -> None:
         async with scripted_brokers() as brokers:
             Coordinators(brokers)

@@ -74,7 +74,7 @@ def test_a_broker_that_never_was_cannot_be_unregistered(administer: Administer) 
     administer(work)
 
 
-def test_log_directories_tell_where_replicas_lie(administer: Administer, topic: str) -> None:
+def test_log_directories_show_where_replicas_are(administer: Administer, topic: str) -> None:
     async def work(admin: Admin) -> None:
         await make(admin, topic, 2)
         await fill(admin, topic, [1])

@@ -46,7 +46,7 @@ from tests.client.scripted_coordinators import Coordinators, run
 # ---- to where it is known
 
 
-def test_a_brokers_own_settings_are_asked_of_it_and_changed_there() -> None:
+def test_a_brokers_own_settings_are_read_and_changed_on_that_broker() -> None:
     async def main() -> None:
         async with scripted_brokers(2) as brokers:
 
@@ -192,7 +192,7 @@ def test_current_and_target_directories_of_replicas_are_reported() -> None:
 # ---- brokers that are old
 
 
-def test_topics_are_described_by_metadata_where_there_are_no_pages() -> None:
+def test_topics_are_described_by_metadata_on_brokers_without_pagination() -> None:
     async def main() -> None:
         async with scripted_brokers() as [broker]:
             broker.max_versions[DescribeTopicPartitionsRequest.api_key] = ABSENT
@@ -218,7 +218,7 @@ def test_topics_are_described_by_metadata_where_there_are_no_pages() -> None:
         (OffsetSpec.EARLIEST_PENDING_UPLOAD, 10),
     ],
 )
-def test_a_place_that_a_broker_does_not_know_is_not_asked_for(spec: OffsetSpec, version: int) -> None:
+def test_an_offset_spec_unknown_to_a_broker_is_not_requested(spec: OffsetSpec, version: int) -> None:
     async def main() -> None:
         async with scripted_brokers() as [broker]:
             broker.max_versions[ListOffsetsRequest.api_key] = version
@@ -230,7 +230,7 @@ def test_a_place_that_a_broker_does_not_know_is_not_asked_for(spec: OffsetSpec, 
     run(main())
 
 
-def test_fenced_brokers_are_not_asked_of_a_broker_that_cannot_tell() -> None:
+def test_fenced_brokers_are_not_requested_from_an_older_broker() -> None:
     async def main() -> None:
         async with scripted_brokers() as [broker]:
             broker.max_versions[DescribeClusterRequest.api_key] = 1

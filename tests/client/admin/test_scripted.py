@@ -77,7 +77,7 @@ def test_cluster_changes_follow_a_moving_controller() -> None:
     run(main())
 
 
-def test_a_topic_that_brokers_hear_of_late_is_waited_for() -> None:
+def test_the_producer_waits_for_a_topic_that_brokers_discover_late() -> None:
     world = World(1, limit_s=60)
 
     async def main() -> None:
@@ -109,7 +109,7 @@ def replace_topics(response: MetadataResponse, topics: list[MetadataResponseTopi
     return response
 
 
-def test_leaders_that_were_not_needed_are_no_failure() -> None:
+def test_unneeded_elections_are_not_failures() -> None:
     async def main() -> None:
         async with scripted_brokers() as [broker]:
             results = [

@@ -27,7 +27,7 @@ def test_records_come_in_order_by_iteration(node: AnyCluster, producer: Producer
         assert [next(records).value for _ in range(25)] == [b"%d" % number for number in range(25)]
 
 
-def test_records_come_in_order_by_poll_and_no_more_than_asked_for(node: AnyCluster, producer: Producer) -> None:
+def test_records_come_in_order_by_poll_and_no_more_than_requested(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic()
     fill(producer, topic, 100)
     with consumer_of(node, topic, max_poll_records=7) as consumer:
@@ -220,7 +220,7 @@ def test_a_second_thread_is_refused_while_the_first_reads(node: AnyCluster) -> N
         while not tried.is_set():
             consumer.poll(timeout_ms=1000)
         other.join()
-    assert "serves one thread at a time; give thread the other one of its own" in str(refused[0])
+    assert "serves one thread at a time; give thread the other its own" in str(refused[0])
 
 
 def read_until_interrupted(consumer: Consumer) -> None:
@@ -239,7 +239,7 @@ def test_control_c_ends_a_poll_that_waits_and_the_consumer_can_be_used_on(node: 
         assert consumer.getone().offset == 0
 
 
-def test_interceptors_see_records_whichever_way_they_are_read(node: AnyCluster, producer: Producer) -> None:
+def test_interceptors_see_all_records(node: AnyCluster, producer: Producer) -> None:
     class DropsOdd:
         def on_consume(self, records: dict[TopicPartition, list[Any]]) -> dict[TopicPartition, list[Any]]:
             return {

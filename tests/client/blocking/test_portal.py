@@ -33,7 +33,7 @@ async def forever() -> None:
     await asyncio.Event().wait()
 
 
-def test_a_coroutine_runs_on_a_thread_of_its_own(portal: Portal) -> None:
+def test_a_coroutine_runs_on_its_own_thread(portal: Portal) -> None:
     assert portal.run(thread_name()) == "portal of a test"
 
 
@@ -59,7 +59,7 @@ def test_after_its_timeout_a_coroutine_is_cancelled(portal: Portal) -> None:
     assert cancelled.is_set()
 
 
-def test_a_timeout_of_the_coroutines_own_is_not_taken_for_the_calls(portal: Portal) -> None:
+def test_the_coroutines_own_timeout_is_not_mistaken_for_the_calls(portal: Portal) -> None:
     async def work() -> None:
         raise TimeoutError("of something else")
 
@@ -269,7 +269,7 @@ def test_a_portal_that_was_never_used_has_no_thread(portal: Portal) -> None:
     assert "portal of a test" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_a_loop_that_cannot_start_says_why(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_that_cannot_start_raises_the_reason(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_loop() -> asyncio.AbstractEventLoop:
         raise OSError("too many open files")
 

@@ -61,7 +61,7 @@ def test_the_assignment_is_kafkas(case: dict[str, Any]) -> None:
         assert given == kafkas
 
 
-def test_the_vectors_are_all_there() -> None:
+def test_all_vectors_exist() -> None:
     counts = {name: sum(case["assignor"] == f"client-{name}" for case in CASES) for name in BUILT_IN}
     assert counts == {"range": 54, "roundrobin": 59, "sticky": 72, "cooperative-sticky": 68}
 
@@ -124,7 +124,7 @@ def test_sticky_user_data_has_kafkas_format() -> None:
     assert told > 100
 
 
-def test_sticky_tells_nothing_before_it_was_given_something() -> None:
+def test_sticky_has_no_user_data_before_its_first_assignment() -> None:
     assert StickyAssignor().subscription_user_data(frozenset({"t"})) is None
 
 
@@ -139,21 +139,21 @@ def test_sticky_believes_the_first_version_of_the_user_data_too() -> None:
 
 
 @pytest.mark.parametrize("user_data", [b"", b"\x00", b"\x7f\xff\xff\xff", b"\x00\x00\x00\x01\x00\x05ab", b"\xff" * 9])
-def test_sticky_takes_user_data_that_does_not_read_for_none(user_data: bytes) -> None:
+def test_sticky_ignores_unreadable_user_data(user_data: bytes) -> None:
     subscriptions = {"a": Subscription(["t"], user_data=user_data), "b": Subscription(["t"])}
     given = shares(StickyAssignor().assign(GroupTopics({"t": 4}), subscriptions))
     assert imbalance(given) == 0
     assert len(all_of(given)) == 4
 
 
-def test_cooperative_sticky_tells_its_generation() -> None:
+def test_cooperative_sticky_sends_its_generation() -> None:
     assignor = CooperativeStickyAssignor()
     assert assignor.subscription_user_data(frozenset()) == b"\xff\xff\xff\xff"
     assignor.on_assignment(Assignment([]), GroupMetadata("g", 7))
     assert assignor.subscription_user_data(frozenset()) == b"\x00\x00\x00\x07"
 
 
-def test_of_two_that_claim_a_partition_the_later_generation_has_it() -> None:
+def test_the_later_generation_wins_a_claimed_partition() -> None:
     part = TopicPartition("t", 0)
     subscriptions = {
         "old": Subscription(["t"], owned_partitions=[part], generation_id=3),
@@ -334,6 +334,6 @@ def test_a_choice_that_makes_no_sense_is_refused(strategy: list[str]) -> None:
         choose_assignors(strategy)
 
 
-def test_assignors_go_by_javas_names_too() -> None:
+def test_assignors_accept_javas_names_too() -> None:
     (assignor,) = choose_assignors(["org.apache.kafka.clients.consumer.RoundRobinAssignor"])
     assert isinstance(assignor, RoundRobinAssignor)

@@ -171,7 +171,7 @@ def test_there_is_one_automatic_commit_at_a_time() -> None:
     play(scene)
 
 
-def test_there_is_no_automatic_commit_of_nothing() -> None:
+def test_there_is_no_automatic_commit_without_records() -> None:
     async def scene(stage: Stage) -> None:
         await asyncio.sleep(60)
         stage.commits.auto_commit()
@@ -216,7 +216,7 @@ def test_returned_records_are_committed_with_retries_before_a_revocation() -> No
     play(scene)
 
 
-def test_commits_under_way_are_done_before_partitions_go_to_others() -> None:
+def test_commits_in_progress_are_done_before_partitions_go_to_others() -> None:
     async def scene(stage: Stage) -> None:
         stage.commits.commit_async({P0: OffsetAndMetadata(3)})
         await stage.commits.before_release(5)
@@ -225,7 +225,7 @@ def test_commits_under_way_are_done_before_partitions_go_to_others() -> None:
     play(scene, enable_auto_commit=False)
 
 
-def test_a_topic_that_was_deleted_does_not_keep_others_waiting_for_its_partitions() -> None:
+def test_a_deleted_topic_does_not_block_others() -> None:
     async def scene(stage: Stage) -> None:
         stage.codes = [{0: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}]
         stage.position.update({P0: OffsetAndMetadata(10), P1: OffsetAndMetadata(11)})

@@ -28,7 +28,7 @@ def test_committed_offsets_are_fetched_in_every_version(version: int) -> None:
     play(scene, versions={OffsetFetchRequest.api_key: version})
 
 
-def test_a_partition_that_the_coordinator_says_nothing_of_is_not_one_without_an_offset() -> None:
+def test_a_partition_missing_from_the_coordinators_response_is_not_one_without_an_offset() -> None:
     """That would be read again from its beginning."""
 
     async def scene(stage: Stage) -> None:
@@ -40,7 +40,7 @@ def test_a_partition_that_the_coordinator_says_nothing_of_is_not_one_without_an_
     play(scene)
 
 
-def test_no_partition_is_no_question() -> None:
+def test_no_partition_needs_no_request() -> None:
     async def scene(stage: Stage) -> None:
         assert await stage.commits.committed([]) == {}
         assert stage.broker.seen_of(OffsetFetchRequest) == []

@@ -56,7 +56,7 @@ def test_a_commit_between_two_batches_is_of_those_that_were_given(cordwood: Cord
     asyncio.run(main())
 
 
-def test_a_commit_of_ones_own_offsets_keeps_its_metadata(cordwood: Cordwood) -> None:
+def test_an_explicit_commit_keeps_its_metadata(cordwood: Cordwood) -> None:
     topic = cordwood.topic()
     partition = TopicPartition(topic, 0)
 

@@ -259,7 +259,7 @@ def test_without_offset_and_reset_the_application_gets_an_error_and_may_seek(cor
     asyncio.run(main())
 
 
-def test_an_offset_that_is_not_there_is_reset(cordwood: Cordwood) -> None:
+def test_a_missing_offset_is_reset(cordwood: Cordwood) -> None:
     topic = cordwood.topic()
     produce(cordwood.bootstrap, topic, numbers(0, 10))
 
@@ -293,7 +293,7 @@ def test_offsets_are_found_by_place_and_by_time(cordwood: Cordwood) -> None:
     asyncio.run(main())
 
 
-def test_lag_and_metrics_tell_how_much_is_left(cordwood: Cordwood) -> None:
+def test_lag_and_metrics_show_how_much_is_left(cordwood: Cordwood) -> None:
     topic = cordwood.topic()
     produce(cordwood.bootstrap, topic, numbers(0, 10))
     partition = TopicPartition(topic, 0)
@@ -356,7 +356,7 @@ def test_interceptors_see_and_change_read_records(cordwood: Cordwood) -> None:
     asyncio.run(main())
 
 
-def test_a_consumer_that_has_nothing_to_read_says_so(cordwood: Cordwood) -> None:
+def test_a_consumer_without_anything_to_read_raises(cordwood: Cordwood) -> None:
     async def main() -> None:
         async with consumer(cordwood.bootstrap) as source:
             with pytest.raises(IllegalState, match="nothing to poll"):

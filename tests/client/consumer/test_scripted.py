@@ -178,7 +178,7 @@ def test_without_a_reset_a_truncated_log_is_reported_with_its_diverging_offset()
     run(main())
 
 
-def test_brokers_that_do_not_tell_the_ends_of_epochs_are_read_on() -> None:
+def test_reading_continues_at_brokers_without_epoch_ends() -> None:
     async def main() -> None:
         async with scripted_brokers(1) as brokers:
             Log(brokers[0], end=4)
@@ -282,7 +282,7 @@ def test_a_damaged_batch_is_reported_with_its_offset_and_may_be_skipped() -> Non
     run(main())
 
 
-def test_a_topic_that_is_not_there_is_not_asked_for_with_each_record_of_another() -> None:
+def test_a_missing_topic_is_not_requested_with_each_record_of_another() -> None:
     async def main() -> None:
         patient = replace(SETTINGS, retry_backoff_ms=100, retry_backoff_max_ms=1000)
         async with scripted_brokers(1) as brokers, consumer(brokers, patient) as source:
@@ -351,7 +351,7 @@ def committed_is_two(request: OffsetFetchRequest, version: int) -> OffsetFetchRe
     return OffsetFetchResponse(groups=[OffsetFetchResponseGroup(group_id="g", topics=[topic])])
 
 
-def test_a_member_that_is_fenced_while_it_asks_where_to_begin_asks_again() -> None:
+def test_a_member_fenced_during_an_offset_fetch_repeats_it() -> None:
     world = World(1)
     answers = [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH]
 

@@ -180,7 +180,7 @@ def test_bootstrap_servers_are_text_or_a_list(servers: object) -> None:
 
 
 @pytest.mark.parametrize("servers", ["", [], None])
-def test_there_have_to_be_bootstrap_servers(servers: object) -> None:
+def test_there_must_be_bootstrap_servers(servers: object) -> None:
     with pytest.raises(BadSetting, match="bootstrap"):
         read_settings(Settings, None, {} if servers is None else {"bootstrap_servers": servers})
 
@@ -300,7 +300,7 @@ def test_ssl_trusts_the_systems_authorities_and_checks_names_by_default() -> Non
     assert tls.context.check_hostname
 
 
-def test_an_empty_algorithm_does_not_ask_for_the_hosts_name() -> None:
+def test_an_empty_algorithm_disables_the_check_of_the_host_name() -> None:
     tls = producer({"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": ""}).tls
     assert tls is not None
     assert not tls.context.check_hostname

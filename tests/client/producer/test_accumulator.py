@@ -48,7 +48,7 @@ def values(batch: ProducerBatch) -> list[bytes | None]:
     return [record.value for record in decode_batch(batch.encode(transactional=False))]
 
 
-def test_nothing_is_due_where_nothing_waits() -> None:
+def test_nothing_is_due_without_batches() -> None:
     assert ready(accumulator(), 5.0) == Readiness(frozenset(), inf, frozenset())
 
 
@@ -67,7 +67,7 @@ def test_a_batch_is_due_when_the_next_has_begun() -> None:
     assert ready(gathering, 0.0).leaders == {LEADER}
 
 
-def test_a_record_larger_than_a_batch_is_a_batch_of_its_own_and_due_at_once() -> None:
+def test_a_record_larger_than_a_batch_gets_its_own_batch_and_is_due_at_once() -> None:
     gathering = accumulator()
     put(gathering, A, b"x" * 5000)
     assert ready(gathering, 0.0).leaders == {LEADER}
@@ -125,7 +125,7 @@ def test_a_record_uses_its_memory_reservation() -> None:
     assert gathering.pool.free_bytes == 2000
 
 
-def test_a_reservation_goes_back_when_a_batch_has_room_meanwhile() -> None:
+def test_a_reservation_goes_back_when_a_batch_has_room_in_the_meantime() -> None:
     gathering = accumulator()
     put(gathering, A)
     reservation = gathering.reserve(None, b"value", (), lambda: None)
@@ -234,7 +234,7 @@ def test_requeued_batches_accept_no_records() -> None:
     assert [values(each) for each in (drain(gathering) + drain(gathering))] == [[b"1"], [b"2"]]
 
 
-def test_parts_of_a_split_batch_stand_in_its_place() -> None:
+def test_parts_of_a_split_batch_replace_it() -> None:
     gathering = accumulator()
     for value in (b"1", b"2"):
         put(gathering, A, value)

@@ -74,7 +74,7 @@ def test_no_records_are_delivered_at_once(producer: Producer) -> None:
     assert producer.send_many([]).result(0) == (0, {})
 
 
-def test_records_that_are_delivered_are_counted_where_others_are_not(node: AnyCluster) -> None:
+def test_delivered_records_are_counted_even_if_others_fail(node: AnyCluster) -> None:
     topic = node.topic(configs={"max.message.bytes": "10000"})
     with Producer(bootstrap_servers=node.bootstrap, linger_ms=60_000) as producer:
         records = [(topic, b"small")] * 5 + [(topic, b"x" * 12_000)] + [(topic, b"small")] * 3
@@ -104,7 +104,7 @@ def test_text_of_a_dictionary_and_chunks_are_taken(node: AnyCluster, producer: P
     assert [value for _, value in pairs(read(node, topic, 1))[0]] == [b"a", b"b", b"a"]
 
 
-def test_rows_go_where_their_keys_go_and_keep_their_order(node: AnyCluster, producer: Producer) -> None:
+def test_rows_are_partitioned_by_key_and_keep_their_order(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic(partitions=5)
     rows = table(20_000)
     metadata = producer.send_arrow(rows, topic, key="customer").result(60)

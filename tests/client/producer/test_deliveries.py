@@ -65,7 +65,7 @@ def test_a_shared_failure_does_not_collect_the_tracebacks_of_all_callers() -> No
     assert error.__traceback__ is None
 
 
-def test_a_record_that_is_to_blame_has_a_reason_of_its_own() -> None:
+def test_a_record_that_is_to_blame_has_its_own_reason() -> None:
     batch, (first, second) = batch_of(b"a", b"b")
     blamed = BrokerError(ErrorCode.INVALID_RECORD, "no key")
     batch.fail(NetworkFailed("another record of the batch was refused"), {1: blamed})

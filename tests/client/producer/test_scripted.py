@@ -14,7 +14,7 @@ from tests.client.scripted_broker import TOPIC_ID, Cut
 from tests.client.scripted_producing import Stage, play
 
 
-def test_records_without_a_pause_between_go_together_and_come_in_order() -> None:
+def test_records_without_pauses_share_batches_and_keep_their_order() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.producer() as producer:
             deliveries = [await producer.send("t", b"%d" % number) for number in range(500)]
@@ -64,7 +64,7 @@ def test_a_flush_times_out_and_its_records_are_still_delivered() -> None:
     play(scene)
 
 
-def test_a_broker_that_does_not_answer_is_left_after_the_request_timeout_and_asked_again() -> None:
+def test_a_broker_that_does_not_answer_is_disconnected_after_the_request_timeout_and_asked_again() -> None:
     async def scene(stage: Stage) -> None:
         loop = asyncio.get_running_loop()
         async with stage.producer(request_timeout_ms=3_000) as producer:
@@ -81,7 +81,7 @@ def test_a_broker_that_does_not_answer_is_left_after_the_request_timeout_and_ask
     play(scene)
 
 
-def test_a_broker_that_takes_nothing_is_left_after_the_request_timeout_though_no_answer_is_awaited() -> None:
+def test_a_broker_that_reads_nothing_is_disconnected_after_the_request_timeout_even_without_pending_responses() -> None:
     async def scene(stage: Stage) -> None:
         stage.stall()
         async with stage.producer(acks=0, enable_idempotence=False, request_timeout_ms=5_000) as producer:
@@ -120,7 +120,7 @@ def test_a_batch_that_was_written_before_the_connection_was_lost_is_not_written_
     play(scene)
 
 
-def test_a_broker_that_is_over_its_quota_is_not_sent_to_for_as_long_as_it_says() -> None:
+def test_a_broker_whose_quota_is_exceeded_gets_no_requests_for_the_throttle_time() -> None:
     async def scene(stage: Stage) -> None:
         loop = asyncio.get_running_loop()
 

@@ -203,7 +203,7 @@ def test_every_record_is_written_once_in_order_and_acknowledged_once(seed: int) 
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_abandoned_records_may_be_missing_but_none_is_duplicated_or_reordered(seed: int) -> None:
+def test_abandoned_records_may_be_missing_but_not_duplicated_or_reordered(seed: int) -> None:
     world = World(seed, odds=NetworkOdds(loss=0.03, late_notice_s=3.0), limit_s=3_600, pauses=True)
     settings = ProducerSettings(
         batch_size=200, linger_ms=1, request_timeout_ms=300, delivery_timeout_ms=700, max_block_ms=600_000

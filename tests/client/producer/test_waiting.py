@@ -32,7 +32,7 @@ from tests.client.scripted_producing import Stage, play
 # ---- waiting
 
 
-def test_a_topic_that_does_not_come_is_waited_for_no_longer_than_max_block_ms() -> None:
+def test_waiting_for_a_missing_topic_ends_after_max_block_ms() -> None:
     async def scene(stage: Stage) -> None:
         loop = asyncio.get_running_loop()
         async with stage.producer(max_block_ms=2_000) as producer:
@@ -78,7 +78,7 @@ def test_every_caller_waits_for_a_topic_for_its_full_timeout() -> None:
     play(scene)
 
 
-def test_a_partition_that_does_not_come_is_waited_for_no_longer_than_max_block_ms() -> None:
+def test_waiting_for_a_missing_partition_ends_after_max_block_ms() -> None:
     async def scene(stage: Stage) -> None:
         loop = asyncio.get_running_loop()
         async with stage.producer(max_block_ms=2_000) as producer:
@@ -93,7 +93,7 @@ def test_a_partition_that_does_not_come_is_waited_for_no_longer_than_max_block_m
     play(scene)
 
 
-def test_a_partition_that_the_broker_does_not_know_yet_is_waited_for() -> None:
+def test_the_producer_waits_for_a_partition_unknown_to_the_broker() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.producer() as producer:
             await producer.send("t", b"the topic is known")
@@ -145,7 +145,7 @@ def test_no_room_within_max_block_ms_raises_buffer_exhausted() -> None:
     play(scene)
 
 
-def test_a_partitioner_is_asked_once_for_a_record_that_has_to_wait() -> None:
+def test_a_partitioner_is_asked_once_for_a_record_that_must_wait() -> None:
     async def scene(stage: Stage) -> None:
         asked: list[bytes | None] = []
 

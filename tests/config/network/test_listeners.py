@@ -90,7 +90,7 @@ def test_listeners_are_grouped_by_role() -> None:
     assert listeners.inter_broker == "PLAINTEXT"
 
 
-def test_with_tls_in_use_a_controllers_listener_has_to_be_mapped() -> None:
+def test_with_tls_in_use_a_controllers_listener_must_be_mapped() -> None:
     with pytest.raises(ConfigError, match="No security protocol defined for listener CONTROLLER"):
         told({"listeners": "SSL://:9092,CONTROLLER://:9093", "security.inter.broker.protocol": "SSL"})
 

@@ -141,7 +141,7 @@ def test_subtracting_the_last_leaves_an_empty_list_that_is_set() -> None:
     assert answer == Altered({"cleanup.policy": ""}, (("cleanup.policy", ""),))
 
 
-def test_delete_takes_a_setting_away() -> None:
+def test_delete_removes_a_setting() -> None:
     answer = topic_after({"retention.ms": "5", "segment.ms": "7"}, change(Operation.DELETE, "retention.ms", None))
     assert answer == Altered({"segment.ms": "7"}, (("retention.ms", None),))
 
@@ -205,7 +205,7 @@ def test_without_eligible_leaders_min_insync_replicas_is_a_key_like_others() -> 
     assert isinstance(alter_incrementally(broker(), BROKER, {}, changes), Altered)
 
 
-def test_a_resource_may_stand_in_a_request_once() -> None:
+def test_a_resource_may_appear_in_a_request_once() -> None:
     assert repeated([TOPIC, GROUP, TOPIC]) == {TOPIC}
     assert str(REPEATED) == "Each resource must appear at most once."
 

@@ -77,7 +77,7 @@ def test_descriptions_are_sentences() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_documentation_tells_default_range_and_when_it_takes_effect(
+def test_documentation_has_default_range_and_the_time_of_effect(
     resource: ResourceType, name: str, parts: list[str]
 ) -> None:
     text = documentation_of(resource, name)

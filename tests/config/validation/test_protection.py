@@ -106,7 +106,7 @@ def test_an_empty_list_of_super_users_is_accepted(text: str) -> None:
     told({"super.users": text})
 
 
-def test_all_that_is_refused_is_named_at_once_with_the_listener() -> None:
+def test_all_refused_settings_are_reported_at_once_with_the_listener() -> None:
     with pytest.raises(BadConfiguration) as refused:
         told(
             {
@@ -124,7 +124,7 @@ def test_all_that_is_refused_is_named_at_once_with_the_listener() -> None:
     assert refused.value.problems[2].startswith("listeners: SASL_SSL: SASL is not supported yet")
 
 
-def test_a_later_layer_can_take_a_promise_back() -> None:
+def test_a_later_layer_can_remove_a_refused_setting() -> None:
     file = file_layer("authorizer.class.name=org.example.Authorizer", "server.properties")
     config = BrokerConfig.from_layers(Layer("base", MINIMAL), file, Layer("--set", {"authorizer.class.name": ""}))
     assert config.text("authorizer.class.name") == ""
@@ -173,7 +173,7 @@ def test_a_listener_with_sasl_is_refused(protocol: str, settings: dict[str, str]
     assert refused.value.message.startswith(named.format(protocol))
 
 
-def test_sasl_may_stand_in_the_map_of_protocols() -> None:
+def test_the_map_of_protocols_may_contain_sasl() -> None:
     """As in the server.properties that comes with Kafka."""
     told(
         {
@@ -215,7 +215,7 @@ def test_stored_settings_do_not_block_other_changes() -> None:
 
 
 @pytest.mark.parametrize("key", ["ssl.client.auth", "ssl.cipher.suites", "ssl.enabled.protocols", "max.connections"])
-def test_a_restriction_of_a_listener_that_is_not_there_is_refused(key: str) -> None:
+def test_a_restriction_of_a_missing_listener_is_refused(key: str) -> None:
     value = {"ssl.client.auth": "required", "ssl.enabled.protocols": "TLSv1.3"}.get(key, "5")
     with pytest.raises(ConfigError, match=rf"listener\.name\.sls\.{key}: there is no listener SLS"):
         told(WITH_TLS | {f"listener.name.sls.{key}": value})

@@ -33,7 +33,7 @@ def test_a_producer_that_replaces_another_is_reported(caplog: pytest.LogCaptureF
     ]
 
 
-def test_one_that_is_ended_as_it_should_be_is_not_worth_a_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_decided_transaction_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
     desk = Desk()
     producer = desk.begin().producer_id
     desk.add(producer, 0)

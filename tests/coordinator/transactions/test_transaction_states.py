@@ -40,7 +40,7 @@ def test_only_an_open_transaction_can_be_committed() -> None:
     assert ways == [TransactionStatus.ONGOING]
 
 
-def test_an_id_expires_only_where_no_transaction_is_under_way() -> None:
+def test_an_id_expires_only_where_no_transaction_is_in_progress() -> None:
     assert {before for before, ways in TRANSITIONS.items() if TransactionStatus.DEAD in ways} == AT_REST
 
 

@@ -44,7 +44,7 @@ def test_one_phase_transactions_time_out() -> None:
     assert desk.transaction.status is TransactionStatus.PREPARE_ABORT
 
 
-def test_a_new_owner_learns_the_open_transaction_even_after_a_failover() -> None:
+def test_a_new_owner_gets_the_open_transaction_even_after_a_failover() -> None:
     desk = prepared_at(4)
     taken = desk.begin(enable2_pc=True, keep_prepared_txn=True)
     desk.load_anew()

@@ -74,7 +74,7 @@ def test_nor_after_a_restart() -> None:
     assert disk.steps == steps
 
 
-def test_a_truncation_meanwhile_is_not_overwritten() -> None:
+def test_a_concurrent_truncation_is_not_overwritten() -> None:
     disk = SimDisk(random.Random(1))
     directory = directory_on(disk)
     flushed_log(directory)
@@ -98,7 +98,7 @@ def test_a_recreated_partition_does_not_inherit_offsets() -> None:
     assert read_offsets(disk, RECOVERY_POINTS) == {}
 
 
-def test_of_two_that_are_under_way_the_older_does_not_overwrite_the_newer() -> None:
+def test_of_two_concurrent_writes_the_older_does_not_overwrite_the_newer() -> None:
     """The cleaner counts on the recovery point that it has written before it swaps segments."""
     disk = SimDisk(random.Random(1))
     directory = directory_on(disk)
@@ -214,6 +214,6 @@ class World:
 
 
 @pytest.mark.parametrize("first_seed", range(0, 400, 100))
-def test_a_checkpoint_never_promises_more_than_there_is_whatever_happens(first_seed: int) -> None:
+def test_a_checkpoint_never_exceeds_the_log(first_seed: int) -> None:
     for seed in range(first_seed, first_seed + 100):
         World(seed).run()

@@ -234,7 +234,7 @@ def test_the_result_is_discarded_when_the_log_has_changed(change: Callable[["Log
         assert read_uncommitted(plan.log) == before
 
 
-def test_appends_and_rolls_meanwhile_do_no_harm() -> None:
+def test_concurrent_appends_and_rolls_do_no_harm() -> None:
     logs = Logs(COMPACT, "a")
     logs.fill("a", 40)
     plan = logs.plan()
@@ -272,7 +272,7 @@ def test_a_log_can_be_compacted_and_deleted_from_in_turns() -> None:
 
 
 @pytest.mark.parametrize("lost_batches", [0.5, 1, 10])
-def test_a_log_that_cannot_be_compacted_does_not_keep_others_waiting(
+def test_a_log_that_cannot_be_compacted_does_not_delay_others(
     lost_batches: float, caplog: pytest.LogCaptureFixture
 ) -> None:
     logs = Logs(COMPACT, "a", "b")
@@ -330,7 +330,7 @@ def test_the_log_is_flushed_and_its_recovery_point_noted_before_the_swap() -> No
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_the_marker_that_decided_a_transaction_is_flushed_before_records_go_by_it(commit: bool) -> None:
+def test_the_marker_of_a_transaction_is_flushed_before_compaction_relies_on_it(commit: bool) -> None:
     world = World(SimDisk(random.Random(1)), COMPACT)
     world.append(("a", "1"))
     world.append(("a", "2"), producer_id=1, transactional=True)

@@ -71,7 +71,7 @@ def test_a_clean_record_goes_once_a_dirty_one_supersedes_it_and_stays_otherwise(
     assert contents(world) == [(0, "a", "1"), (2, "b", "3")]
 
 
-def test_a_batch_of_which_nothing_goes_is_copied_as_it_is() -> None:
+def test_a_batch_without_removed_records_is_copied_unchanged() -> None:
     world = make_world()
     world.append(("a", "1"), ("b", "2"), codec=Codec.ZSTD)
     world.append(("c", "3"))
@@ -224,7 +224,7 @@ def test_a_marker_goes_for_its_own_transaction_whatever_its_producer_has_in_othe
     assert horizon_of(world, second) == world.now_ms + DELETE_RETENTION_MS
 
 
-def test_aborted_transactions_are_indexed_as_long_as_a_reader_has_to_know_of_them() -> None:
+def test_aborted_transactions_stay_indexed_while_readers_need_them() -> None:
     world = make_world()
     first = world.append(("a", "aborted"), producer_id=1, transactional=True)
     marker = world.end_txn(1, commit=False)

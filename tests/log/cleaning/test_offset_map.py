@@ -61,7 +61,7 @@ def test_the_smallest_maps_take_a_key_and_end_every_search(room: ModuleType, max
     assert sum(offsets.get(b"%d" % number) >= 0 for number in range(20)) == put
 
 
-def test_it_is_no_larger_than_it_may_be_nor_than_it_has_to_be(room: ModuleType) -> None:
+def test_it_is_no_larger_than_allowed_or_needed(room: ModuleType) -> None:
     assert room.OffsetMap(24_000, 0.9, 10**9).slots == 997
     few = room.OffsetMap(1 << 30, 0.9, 100)
     assert 100 <= few.capacity <= 200

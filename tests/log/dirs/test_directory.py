@@ -136,7 +136,7 @@ def test_a_reader_of_a_deleted_partition_never_gets_the_bytes_of_a_new_one(tmp_p
     assert not directory.is_offline
 
 
-def test_a_log_that_was_emptied_is_recovered_from_where_it_went_on(tmp_path: Path) -> None:
+def test_an_emptied_log_is_recovered_from_where_it_continued(tmp_path: Path) -> None:
     directory = directory_at(tmp_path)
     directory.open()
     fill(directory, count=5)
@@ -207,7 +207,7 @@ class TestSeveral:
         assert directories.log("t", 6) is None
 
     @pytest.mark.usefixtures("file_size_limit")
-    def test_one_that_fails_goes_offline_alone_and_says_so(
+    def test_one_that_fails_goes_offline_alone_and_reports_it(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         offline: list[LogDirectory] = []

@@ -289,7 +289,7 @@ def test_a_disk_that_fails_at_the_last_moment_and_comes_back_has_not_cost_a_reco
     assert values(holders[0].logs[KEY]) == ["v2", "v3", "v4"]
 
 
-def test_a_move_that_was_under_way_at_a_stop_is_asked_for_again() -> None:
+def test_a_move_in_progress_at_a_stop_is_requested_again() -> None:
     a, b = two_disks()
     both = directories(a, b)
     filled(both)

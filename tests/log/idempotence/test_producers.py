@@ -156,7 +156,7 @@ def test_a_marker_without_a_transaction_ends_nothing(tmp_path: Path) -> None:
     assert log.producers.first_unstable_offset is None
 
 
-def test_sequences_go_on_after_a_transaction(tmp_path: Path) -> None:
+def test_sequences_continue_after_a_transaction(tmp_path: Path) -> None:
     log = open_at(tmp_path)
     send(log, 0, "a", transactional=True)
     mark(log, commit=True)

@@ -25,7 +25,7 @@ appends = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(config=configs, others=configs, sent=appends)
-def test_a_log_rolls_where_a_look_at_everything_says_so(
+def test_a_log_rolls_exactly_where_a_full_check_would(
     config: LogConfig, others: LogConfig, sent: list[tuple[int, int, int]]
 ) -> None:
     log = open_at(SimDisk(Random(1)), config)

@@ -129,7 +129,7 @@ def test_a_topic_is_refused_alone(asked: CreatableTopic, error: ErrorCode, messa
     assert bool(records) is not is_whole_request
 
 
-def test_a_name_that_is_asked_for_twice_is_not_created() -> None:
+def test_a_name_that_is_requested_twice_is_not_created() -> None:
     records, response = Cluster().create(topic("t", 1), topic("t", 2))
     assert records == []
     assert [(result.error_code, result.error_message) for result in response.topics] == [
@@ -210,7 +210,7 @@ def test_a_broker_with_one_directory_that_is_not_cordoned_gets_replicas() -> Non
 # DeleteTopics, CreatePartitions
 
 
-def test_topics_are_deleted_by_name_or_id_and_each_refusal_says_why() -> None:
+def test_topics_are_deleted_by_name_or_id_and_each_refusal_reports_why() -> None:
     cluster = Cluster()
     cluster.create(*(topic(name, 1) for name in "abc"))
     id_of = dict(cluster.image.topics.ids)
@@ -345,7 +345,7 @@ def test_a_new_min_insync_replicas_clears_eligible_leaders() -> None:
     assert cluster.image.config(BROKER_DEFAULT) == {"min.insync.replicas": "2"}
 
 
-def test_a_new_minimum_in_sync_keeps_who_is_eligible_where_nobody_is_in_sync() -> None:
+def test_a_new_minimum_in_sync_keeps_eligible_replicas_of_partitions_without_in_sync_replicas() -> None:
     cluster = Cluster(brokers=3, defaults=ControllerDefaults(min_insync_replicas=2))
     cluster.create(topic("t", assignments={0: [1, 2], 1: [2, 3]}), topic("u", assignments={0: [1, 2]}))
     for broker_id in (1, 2):
@@ -362,7 +362,7 @@ def test_a_new_minimum_in_sync_keeps_who_is_eligible_where_nobody_is_in_sync() -
     assert (now.leader, now.isr, now.elr) == (1, (1,), ())
 
 
-def test_alter_configs_replaces_all_that_is_set() -> None:
+def test_alter_configs_replaces_the_whole_configuration() -> None:
     cluster = Cluster()
     cluster.create(topic("t", 1, a="1", b="2"))
     request = legacy.AlterConfigsRequest(
@@ -443,13 +443,13 @@ def upgrade_kraft(upgrade: Callable[[int], None], *also: FeatureUpdateKey) -> tu
     return response.error_code, records
 
 
-def test_kraft_version_goes_up_with_no_record_of_this_log() -> None:
+def test_kraft_version_is_upgraded_without_a_record_of_this_log() -> None:
     upgrades: list[int] = []
     assert upgrade_kraft(upgrades.append) == (ErrorCode.NONE, [])
     assert upgrades == [1]
 
 
-def test_kraft_version_stays_where_another_feature_or_the_voters_refuse() -> None:
+def test_kraft_version_stays_if_another_feature_or_the_voters_refuse() -> None:
     upgrades: list[int] = []
     refused = FeatureUpdateKey(feature="metadata.version", max_version_level=99, upgrade_type=1)
     assert upgrade_kraft(upgrades.append, refused) == (ErrorCode.INVALID_UPDATE_VERSION, [])
@@ -525,7 +525,7 @@ def test_registrations_that_cannot_be_are_refused() -> None:
         (Contact.CONNECTED, directory_of(3), ErrorCode.DUPLICATE_BROKER_REGISTRATION),
     ],
 )
-def test_an_incarnation_replaces_one_that_is_gone_or_whose_directory_it_holds(
+def test_an_incarnation_replaces_a_dead_one_or_one_whose_directory_it_holds(
     contact: Contact, directory: bytes, error: ErrorCode
 ) -> None:
     cluster = Cluster(brokers=2)
@@ -610,7 +610,7 @@ def test_without_eligible_replicas_the_last_in_sync_stays_in_the_isr() -> None:
     assert cluster.heartbeat(1)[1:] == ["PartitionChange t-0 leader=1"]
 
 
-def test_unclean_election_is_only_where_it_is_allowed() -> None:
+def test_unclean_elections_happen_only_if_allowed() -> None:
     for allowed, leader in (("false", -1), ("true", 2)):
         cluster = Cluster(brokers=2, elr=False)
         cluster.create(topic("t", assignments={0: [1, 2]}, unclean_leader_election_enable=allowed))
@@ -683,7 +683,7 @@ def test_leaders_are_elected_as_preferred_and_only_where_that_changes_something(
     assert result.partition_id == 0
 
 
-def test_an_unclean_election_is_asked_for_where_there_is_no_leader() -> None:
+def test_an_unclean_election_is_requested_if_there_is_no_leader() -> None:
     cluster = Cluster(brokers=2, elr=False)
     cluster.create(topic("t", assignments={0: [1, 2]}))
     cluster.commit(fence_broker(cluster.image, cluster.defaults, 2))

@@ -142,7 +142,7 @@ def heartbeat(offset: int, epoch: int, **fields: object) -> None:
     assert in_any_order(broker_heartbeat(image, request, DEFAULTS).records) == in_any_order(expected)
 
 
-def test_a_broker_tells_its_cordoned_directories() -> None:
+def test_a_broker_reports_its_cordoned_directories() -> None:
     heartbeat(15, 14, want_fence=True, cordoned_log_dirs=[])
     heartbeat(174, 172, want_fence=True, cordoned_log_dirs=[])
 

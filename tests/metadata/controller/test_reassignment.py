@@ -218,7 +218,7 @@ def with_the_last_leader_new() -> Cluster:
     return cluster
 
 
-def test_the_last_leader_is_kept_while_nobody_is_in_sync() -> None:
+def test_the_last_leader_is_kept_while_no_replica_is_in_sync() -> None:
     cluster = with_the_last_leader_new()
     reassign(cluster, [1, 2])
     now = partition(cluster)
@@ -229,7 +229,7 @@ def test_the_last_leader_is_kept_while_nobody_is_in_sync() -> None:
     assert partition(cluster).leader == 3
 
 
-def test_cancelling_is_refused_when_the_last_leader_is_new_and_nobody_is_in_sync() -> None:
+def test_cancelling_is_refused_when_the_last_leader_is_new_and_no_replica_is_in_sync() -> None:
     assert reassign(with_the_last_leader_new(), None) == ([], ErrorCode.INVALID_REPLICA_ASSIGNMENT)
 
 

@@ -214,7 +214,7 @@ def test_a_damaged_snapshot_is_skipped_while_the_log_covers_it() -> None:
     assert opened(disk).load().image.same_state(image)
 
 
-def test_without_log_and_snapshot_nothing_is_made_up() -> None:
+def test_without_log_and_snapshot_nothing_is_invented() -> None:
     disk = formatted(new_disk())
     log = opened(disk, SMALL)
     for number in range(60):

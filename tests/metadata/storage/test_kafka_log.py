@@ -97,7 +97,7 @@ def test_configurations_are_those_of_the_live_broker() -> None:
     assert image.config(broker_resource(1)) == {"message.max.bytes": "1500000"}
 
 
-def test_quotas_credentials_and_producer_ids_are_those_that_were_written() -> None:
+def test_quotas_credentials_and_producer_ids_round_trip() -> None:
     image = image_at(SHUTDOWN_OFFSET)
     assert image.client_quotas == {
         (("user", "alice"),): {"producer_byte_rate": 1048576.0},

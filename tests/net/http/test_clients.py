@@ -222,7 +222,7 @@ def test_tls(run: Run, ca: Authority) -> None:
     run(main())
 
 
-def test_tls_may_ask_for_a_client_certificate(run: Run, ca: Authority) -> None:
+def test_tls_may_request_a_client_certificate(run: Run, ca: Authority) -> None:
     keys = ca.issue("client")
     assert keys.key_file is not None
     key_file = keys.key_file

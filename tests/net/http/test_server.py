@@ -134,7 +134,7 @@ def test_head_is_answered_without_the_body() -> None:
     in_worlds(test)
 
 
-def test_responses_tell_the_date() -> None:
+def test_responses_have_a_date() -> None:
     async def test(_server: HttpServer, connect: Connect) -> None:
         peer = await connect()
         peer.send(GET)
@@ -252,7 +252,7 @@ def test_expect_100_continue_is_answered_once_the_app_reads_the_body() -> None:
     in_worlds(test, echo)
 
 
-def test_an_app_that_does_not_want_the_body_answers_without_it() -> None:
+def test_an_app_may_answer_without_reading_the_body() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         # Longer than a body may keep us waiting: this one is not late, it was not asked for.
         await asyncio.sleep(100)

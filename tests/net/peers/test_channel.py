@@ -114,7 +114,7 @@ def test_a_request_without_response_in_time_fails_alone_and_its_late_response_is
     run(main())
 
 
-def test_all_that_is_in_flight_fails_when_the_connection_is_lost(run: Run) -> None:
+def test_requests_in_flight_fail_when_the_connection_is_lost(run: Run) -> None:
     async def main() -> None:
         async with serving(lambda request, connection: Reply()) as (server, address):
             channel = await open_channel(address)

@@ -282,7 +282,7 @@ def test_a_node_that_hangs_up_or_refuses_instead_of_telling_its_versions_is_back
     run(main)
 
 
-def test_a_peer_speaks_tls_where_its_settings_ask_for_it(tmp_path: Path) -> None:
+def test_a_peer_speaks_tls_where_its_settings_request_it(tmp_path: Path) -> None:
     ours = authority(tmp_path, "our-authority")
 
     async def main() -> None:

@@ -152,7 +152,7 @@ def cases(draw: st.DrawFn) -> tuple[Any, list[bytes], list[Any]]:
 @in_each_room
 @settings(max_examples=150, deadline=None)
 @given(cases())
-def test_what_fastavro_writes_is_read(room: ColumnsRoom, case: tuple[Any, list[bytes], list[Any]]) -> None:
+def test_data_of_fastavro_is_read(room: ColumnsRoom, case: tuple[Any, list[bytes], list[Any]]) -> None:
     schema, payloads, expected = case
     rows, bad = room.decode(parsed(schema), [framed(payload) for payload in payloads])
     assert bad == []
@@ -297,7 +297,7 @@ def test_unions_are_resolved_branch_by_branch(room: ColumnsRoom) -> None:
 
 
 @in_each_room
-def test_recursive_types_are_passed_over_but_not_typed(room: ColumnsRoom) -> None:
+def test_recursive_types_are_skipped_but_not_typed(room: ColumnsRoom) -> None:
     node = record(field("value", "int"), field("next", ["null", "Node"]), name="Node")
     writer = record(field("list", node), field("x", "int"))
     value = {"list": {"value": 1, "next": {"value": 2, "next": None}}, "x": 9}
@@ -335,7 +335,7 @@ def test_logical_types_at_their_limits(room: ColumnsRoom) -> None:
 
 
 @in_each_room
-def test_a_schema_that_is_no_record_is_a_plain_column(room: ColumnsRoom) -> None:
+def test_a_schema_that_is_not_a_record_is_a_plain_column(room: ColumnsRoom) -> None:
     assert room.decode(parsed("int"), [framed(b"\x02"), None, framed(b"")]) == (
         [1, None, None],
         [(2, "it ends within a number")],
@@ -343,7 +343,7 @@ def test_a_schema_that_is_no_record_is_a_plain_column(room: ColumnsRoom) -> None
 
 
 @in_each_room
-def test_a_decoder_goes_on_after_each_array(room: ColumnsRoom) -> None:
+def test_a_decoder_continues_after_each_array(room: ColumnsRoom) -> None:
     schema = parsed(record(field("names", {"type": "array", "items": "string"})))
     decoder = room.decoder.ColumnDecoder(room.plan_for(schema), lambda _: schema, None)
     for count in (3, 0, 1_000, 2):

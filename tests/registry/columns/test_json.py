@@ -89,7 +89,7 @@ WRITTEN = st.sampled_from(
 @in_each_room
 @settings(max_examples=200, deadline=None)
 @given(st.lists(OBJECTS, max_size=4), WRITTEN, st.randoms())
-def test_what_python_writes_is_read(room: ColumnsRoom, values: list[Any], how: Any, chance: Any) -> None:
+def test_data_of_pythons_json_is_read(room: ColumnsRoom, values: list[Any], how: Any, chance: Any) -> None:
     shuffled = [dict(chance.sample(list(value.items()), len(value))) for value in values]
     rows, bad = room.decode(SCHEMA, [framed(json.dumps(value, **how).encode()) for value in shuffled])
     assert bad == []
@@ -142,7 +142,7 @@ def test_damaged_texts_cost_only_their_own_rows_in_each_room(value: Any, data: s
         (b'{"any":' + b"[" * 300 + b"]" * 300 + b"}", "at any: values are nested more than 200 levels deep"),
     ],
 )
-def test_what_is_bad_is_told_with_its_field(room: ColumnsRoom, text: bytes, reason: str) -> None:
+def test_errors_name_the_bad_field(room: ColumnsRoom, text: bytes, reason: str) -> None:
     assert room.decode(SCHEMA, [framed(text)]) == ([None], [(0, reason)])
 
 

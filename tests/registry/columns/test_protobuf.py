@@ -140,7 +140,7 @@ def value(message: Any) -> bytes:
 @in_each_room
 @settings(max_examples=150, deadline=None)
 @given(st.lists(messages(), max_size=4))
-def test_what_protobuf_writes_is_read(room: ColumnsRoom, written: list[Any]) -> None:
+def test_data_of_protobuf_is_read(room: ColumnsRoom, written: list[Any]) -> None:
     rows, bad = room.decode(SCHEMA, [value(each) for each in written])
     assert bad == []
     assert [sorted_maps(row) for row in rows] == [expected(each) for each in written]
@@ -185,7 +185,7 @@ def keyed(row: dict[str, Any]) -> dict[str, Any]:
 
 
 @in_each_room
-def test_the_reader_goes_by_numbers_and_passes_over_what_it_does_not_know(room: ColumnsRoom) -> None:
+def test_the_reader_uses_numbers_and_skips_what_it_does_not_know(room: ColumnsRoom) -> None:
     reader = parsed(
         'syntax = "proto3"; package p; message All { int64 renamed = 2; string i32 = 1; Gone gone = 99; }\n'
         "message Gone { int32 x = 1; }"
@@ -219,7 +219,7 @@ def test_times_and_what_is_json(room: ColumnsRoom) -> None:
 
 
 @in_each_room
-def test_required_fields_of_proto2_have_to_be_there(room: ColumnsRoom) -> None:
+def test_required_fields_of_proto2_must_be_there(room: ColumnsRoom) -> None:
     schema = parsed('syntax = "proto2"; message R { required int32 x = 1; optional int32 y = 2; }')
     message: Any = message_class(schema, (0,))
     rows, bad = room.decode(schema, [value(message(x=1)), framed(b"\0")])

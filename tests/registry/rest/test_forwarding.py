@@ -42,7 +42,7 @@ async def serving(*starts: Callable[[], Coroutine[Any, Any, RegistryServer]]) ->
             await server.stop()
 
 
-def test_writes_are_passed_on_over_https_with_certificates_and_passwords(node: EmbeddedNode, tmp_path: Path) -> None:
+def test_writes_are_forwarded_over_https_with_certificates_and_passwords(node: EmbeddedNode, tmp_path: Path) -> None:
     trusted = authority(tmp_path, "ca")
     keys = trusted.issue("registry")
 
@@ -114,7 +114,7 @@ def test_registry_takes_over_where_the_writer_is_gone(node: EmbeddedNode) -> Non
     asyncio.run(check())
 
 
-def test_passed_on_request_is_refused_by_a_registry_that_does_not_write_any_more(node: EmbeddedNode) -> None:
+def test_forwarded_request_is_refused_by_a_registry_that_does_not_write_any_more(node: EmbeddedNode) -> None:
     async def start() -> RegistryServer:
         settings = RegistrySettings(reaching(node.bootstrap), topic="_moved")
         return await RegistryServer.start(settings, SocketNetwork(), SystemClock(), "127.0.0.1", 0)
@@ -161,7 +161,7 @@ def test_topic_is_not_created_with_fewer_replicas_than_are_wanted(node: Embedded
         settings = RegistrySettings(reaching(node.bootstrap), "_three", replication_factor=3, init_timeout_s=0.3)
         await RegistryServer.start(settings, SocketNetwork(), SystemClock(), "127.0.0.1", 0)
 
-    with pytest.raises(UnusableTopic, match=r"_three is to have 3 replicas, and the cluster has 1 brokers .*factor"):
+    with pytest.raises(UnusableTopic, match=r"_three must have 3 replicas, but the cluster has 1 brokers .*factor"):
         asyncio.run(start())
 
 

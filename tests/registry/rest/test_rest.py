@@ -140,7 +140,7 @@ def test_references_are_resolved_listed_and_protected(rest: Rest, subject: str) 
     assert "version 9" in rest.register(f"{subject}-q", using, references=[missing]).body["message"]
 
 
-def test_modes_keep_writers_out_or_let_them_choose_ids(rest: Rest, subject: str) -> None:
+def test_modes_forbid_writes_or_allow_chosen_ids(rest: Rest, subject: str) -> None:
     assert rest("GET", "/mode").body == {"mode": "READWRITE"}
     assert rest("GET", f"/mode/{subject}").code == 40409
     assert rest("PUT", f"/mode/{subject}", {"mode": "READONLY"}).body == {"mode": "READONLY"}
@@ -211,7 +211,7 @@ def test_lists_have_pages(rest: Rest, subject: str) -> None:
     assert [each["subject"] for each in listed] == [f"{subject}-0", f"{subject}-1"]
 
 
-def test_registry_tells_of_itself(rest: Rest) -> None:
+def test_registry_describes_itself(rest: Rest) -> None:
     assert rest("GET", "/").body == {}
     assert rest("GET", "/schemas/types").body == ["JSON", "PROTOBUF", "AVRO"]
     assert rest("GET", "/v1/metadata/id").body["scope"]["clusters"]["kafka-cluster"]
@@ -277,14 +277,23 @@ def test_bad_requests_get_their_codes(rest: Rest, method: str, path: str, body: 
         ({}, b"{", 400),
         ({}, b"[]", 400),
         ({}, b"[" * 100_000, 400),
+        # Half of a pair of surrogates is no character, and has no UTF-8.
+        ({}, rb'{"schema":"\ud800"}', 400),
+        ({}, rb'{"schema":"\"int\"","schemaType":"\ud800"}', 400),
+        ({}, b'{"schema":"\xed\xa0\x80"}', 400),
+        ({}, rb'{"schema":"{\"enum\":[\"\\udfff\"]}","schemaType":"JSON"}', 422),
+        ({}, rb'{"schema":"{\"type\":\"int\",\"doc\":\"\\ud800\"}"}', 422),
         ({"content-type": "text/xml"}, b"{}", 415),
         ({"accept": "text/html"}, b"{}", 406),
     ],
 )
-def test_bodies_and_types_that_are_no_use_are_refused(
-    rest: Rest, headers: dict[str, str], raw: bytes, status: int
-) -> None:
+def test_invalid_bodies_and_types_are_refused(rest: Rest, headers: dict[str, str], raw: bytes, status: int) -> None:
     assert rest("POST", "/subjects/none/versions", raw=raw, headers=headers).status == status
+
+
+def test_pairs_of_surrogates_are_characters(rest: Rest, subject: str) -> None:
+    raw = rb'{"schema":"{\"const\":\"\\ud83d\\ude00 \ud83d\ude00\"}","schemaType":"JSON"}'
+    assert rest("POST", f"/subjects/{subject}/versions", raw=raw).body["schema"] == '{"const":"\U0001f600 \U0001f600"}'
 
 
 def test_unknown_fields_of_newer_clients_are_ignored(rest: Rest, subject: str) -> None:

@@ -201,7 +201,7 @@ def test_enums_fixed_and_unions_of_several_types_are_written() -> None:
     read = [decode_avro(schema, each, None) for each in encoded(schema, rows, of=of) if each is not None]  # type: ignore[arg-type]
     assert [row["either"] for row in read] == [5, "x", None]
     assert (read[0]["colour"], read[0]["mac"]) == ("BLUE", b"ab")
-    with pytest.raises(CannotEncode, match=r"value\.colour is 'GREEN', which is no symbol"):
+    with pytest.raises(CannotEncode, match=r"value\.colour is 'GREEN', which is not a symbol"):
         encoded(schema, [{"colour": "GREEN", "mac": b"ab", "either": None}], of=of)
     with pytest.raises(CannotEncode, match=r"value\.mac does not have 2 bytes"):
         encoded(schema, [{"colour": "RED", "mac": b"abc", "either": None}], of=of)

@@ -23,7 +23,7 @@ def test_evolution_has_its_published_verdict_at_every_level(schema_type: str, ev
 
 
 @pytest.mark.parametrize("schema_type", TABLES)
-def test_every_type_has_at_least_80_evolutions_with_names_of_their_own(schema_type: str) -> None:
+def test_every_type_has_at_least_80_evolutions_with_their_own_names(schema_type: str) -> None:
     names = {evolution.name for evolution in TABLES[schema_type]}
     assert len(names) == len(TABLES[schema_type]) >= 80
 
@@ -37,7 +37,7 @@ def test_canonical_and_normalized_texts_parse_to_themselves(schema_type: str, ev
         assert parse_schema(schema_type, normal.canonical).normalized().canonical == normal.canonical
 
 
-def test_transitive_levels_look_at_all_versions_and_others_at_the_latest() -> None:
+def test_transitive_levels_examine_all_versions_and_others_at_the_latest() -> None:
     first, second, third = (
         parse_schema("AVRO", f'{{"type":"record","name":"R","fields":[{fields}]}}')
         for fields in (
@@ -66,7 +66,7 @@ def test_schemas_of_different_types_are_incompatible() -> None:
     assert violations(Level.NONE, new, [old]) == []
 
 
-def test_lenient_policy_lets_properties_come_and_go() -> None:
+def test_lenient_policy_allows_added_and_removed_properties() -> None:
     old = parse_schema("JSON", '{"type":"object","properties":{}}')
     new = parse_schema("JSON", '{"type":"object","properties":{"a":{"type":"string"}}}')
     assert violations(Level.FULL, new, [old], Policy.STRICT) != []

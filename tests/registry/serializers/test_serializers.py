@@ -239,7 +239,7 @@ def test_async_clients_do_not_block_the_loop_while_schemas_are_loaded(
     assert get_ident() not in threads
 
 
-def test_async_client_tells_why_a_schema_cannot_be_loaded(
+def test_async_client_reports_why_a_schema_cannot_be_loaded(
     node: cordwood.testing.embedded.EmbeddedNode, subject: str
 ) -> None:
     topic = node.topic(subject)
@@ -253,7 +253,7 @@ def test_async_client_tells_why_a_schema_cannot_be_loaded(
         asyncio.run(main())
 
 
-def test_latest_version_is_looked_for_again_once_it_is_old(ours: RegistryClient, subject: str) -> None:
+def test_latest_version_is_looked_up_again_once_it_is_old(ours: RegistryClient, subject: str) -> None:
     class Later(SystemClock):
         later_s = 0.0
 

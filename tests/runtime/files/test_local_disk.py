@@ -59,7 +59,7 @@ def test_exists_does_not_take_an_error_for_an_absence(tmp_path: Path) -> None:
         disk.exists("loop")
 
 
-def test_a_failed_append_takes_the_disk_offline_and_says_why(disk: LocalDisk) -> None:
+def test_a_failed_append_takes_the_disk_offline_with_the_reason(disk: LocalDisk) -> None:
     file = disk.create("a.log")
     file.append(b"x" * 1_000)
     with largest_file(1_500), pytest.raises(DiskError) as raised:
@@ -71,7 +71,7 @@ def test_a_failed_append_takes_the_disk_offline_and_says_why(disk: LocalDisk) ->
         file.append(b"z")
 
 
-def test_a_failed_truncate_says_so(disk: LocalDisk) -> None:
+def test_a_failed_truncate_raises(disk: LocalDisk) -> None:
     file = disk.create("a.log")
     with largest_file(100), pytest.raises(DiskError, match=r"truncate a\.log: File too large"):
         file.truncate(200)
@@ -132,7 +132,7 @@ def test_modification_time_is_in_milliseconds(disk: LocalDisk) -> None:
     assert disk.modified_ms("a.log") == 1_700_000_000_123
 
 
-def test_a_sync_job_runs_in_another_thread_though_its_files_are_closed_meanwhile(disk: LocalDisk) -> None:
+def test_a_sync_job_runs_in_another_thread_though_its_files_are_closed_in_the_meantime(disk: LocalDisk) -> None:
     files = [disk.create(f"{number}.log") for number in range(10)]
     before = len(os.listdir("/proc/self/fd"))
     job = disk.sync_job(files)

@@ -34,7 +34,7 @@ def _descriptor_of(path: Path) -> int:
     return int(next(fd for fd, target in links.items() if target == str(path.resolve())))
 
 
-def test_nothing_is_created_where_nothing_is(tmp_path: Path) -> None:
+def test_reading_creates_nothing(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     with pytest.raises(FileNotFoundError):
         list_directory(str(missing))
@@ -45,7 +45,7 @@ def test_nothing_is_created_where_nothing_is(tmp_path: Path) -> None:
     assert not missing.exists()
 
 
-def test_a_file_is_seen_to_grow_only_when_it_is_looked_at_again(tmp_path: Path) -> None:
+def test_a_file_is_seen_to_grow_only_when_it_is_examined_again(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"ab")
     with ReadOnlyFile(str(path)) as file:
@@ -56,14 +56,14 @@ def test_a_file_is_seen_to_grow_only_when_it_is_looked_at_again(tmp_path: Path) 
         assert file.size == 4
 
 
-def test_chunks_are_of_the_length_that_was_asked_for(tmp_path: Path) -> None:
+def test_chunks_have_the_requested_length(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"0123456789")
     with ReadOnlyFile(str(path)) as file:
         assert list(file.chunks(1, 4)) == [b"1234", b"5678", b"9"]
 
 
-def test_a_listing_is_sorted_and_tells_directories(tmp_path: Path) -> None:
+def test_a_listing_is_sorted_and_shows_directories(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     (tmp_path / "a").touch()
     (tmp_path / "c").symlink_to("nowhere")

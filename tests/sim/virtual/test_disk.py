@@ -334,7 +334,7 @@ def test_make_directory_is_durable_once_it_returns() -> None:
 # Crashes
 
 
-def test_the_crash_comes_at_the_step_asked_for_and_nothing_works_after_it() -> None:
+def test_the_crash_comes_at_the_step_requested_and_nothing_works_after_it() -> None:
     disk = new_disk()
     disk.crash_at(3)
     file = disk.create("a")

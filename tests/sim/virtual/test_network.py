@@ -393,7 +393,7 @@ def test_peers_of_a_killed_process_lose_their_connections_and_its_port_is_free()
         world.run(main())
 
 
-def test_the_sender_of_a_request_cannot_tell_whether_a_lost_connection_lost_the_request_or_the_response() -> None:
+def test_a_sender_cannot_tell_whether_a_lost_connection_lost_the_request_or_the_response() -> None:
     seen = set()
     for seed in range(80):
         world = World(seed, odds=NetworkOdds(loss=0.3))

@@ -31,7 +31,7 @@ def test_java_home_goes_first(tmp_path: Path) -> None:
     assert (found.installed, found.version) == (home, 21)
 
 
-def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
+def test_a_java_that_is_too_old_is_skipped(tmp_path: Path) -> None:
     old, new = runtime(tmp_path / "old", "1.8.0_402", None), runtime(tmp_path / "new", "17.0.15")
     found = find_java({"JAVA_HOME": str(old), "PATH": str(new / "bin")})
     assert (found.installed, found.version) == (new, 17)
@@ -44,7 +44,7 @@ def test_a_link_on_the_path_leads_to_its_home(tmp_path: Path) -> None:
     assert find_java({"PATH": str(tmp_path / "bin")}).installed == home
 
 
-def test_a_runtime_that_does_not_tell_its_version_is_asked(tmp_path: Path) -> None:
+def test_a_runtime_without_a_release_file_is_asked_for_its_version(tmp_path: Path) -> None:
     home = runtime(tmp_path / "home", "")
     (home / "release").unlink()
     (home / "bin" / "java").write_text("#!/bin/sh\necho 'openjdk version \"21.0.3\" 2024-04-16' >&2\n")
@@ -79,7 +79,7 @@ def test_a_missing_java_is_reported_with_the_searched_places(tmp_path: Path, mon
     )
 
 
-def test_workers_take_sparks_modules_from_where_they_are_compiled(tmp_path: Path) -> None:
+def test_workers_import_sparks_modules_with_bytecode(tmp_path: Path) -> None:
     beside = tmp_path / "two words"
     zips = [f"{tmp_path}/python/lib/pyspark.zip", f"{tmp_path}/python/lib/py4j-0.10.9.9-src.zip"]
     said = subprocess.run(

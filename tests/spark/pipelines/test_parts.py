@@ -110,7 +110,7 @@ def test_a_pipelines_own_default_counts_where_nothing_is_said() -> None:
     assert arguments_of(pipeline, {}, {}) == {}
 
 
-def test_brokers_are_at_the_usual_address_where_neither_the_pipeline_nor_its_user_says() -> None:
+def test_the_default_address_is_used_unless_the_pipeline_or_its_user_sets_one() -> None:
     def without_default(spark: object, bootstrap: str) -> None: ...
 
     assert arguments_of(without_default, {}, {}) == {"bootstrap": "127.0.0.1:9092"}
@@ -201,6 +201,15 @@ def test_a_missing_file_is_reported(tmp_path: Path) -> None:
             "org.apache.spark.SparkException: Could not parse Master URL: 'there'\n\tat org.apache.spark.SparkContext",
             "Could not parse Master URL: 'there'",
         ),
+        (
+            "Error while instantiating 'org.apache.spark.sql.internal.SessionStateBuilder':\n\nJVM stacktrace:\n"
+            "java.lang.IllegalArgumentException: Error while instantiating "
+            "'org.apache.spark.sql.internal.SessionStateBuilder':\n\tat org.apache.spark.sql.SparkSession$.x(S.scala)\n"
+            "Caused by: org.apache.spark.SparkIllegalArgumentException: [INVALID_CONF_VALUE.TYPE_MISMATCH] The value "
+            "'abc' in the config \"spark.sql.shuffle.partitions\" is invalid. SQLSTATE: 22022\n\tat org.apache.x\n"
+            "\t... 15 more\n",
+            "The value 'abc' in the config \"spark.sql.shuffle.partitions\" is invalid.",
+        ),
     ],
 )
 def test_a_failure_is_one_sentence(text: str, told: str) -> None:
@@ -222,7 +231,7 @@ def test_only_on_this_machine_spark_is_bound_to_it() -> None:
     ["local", "local[2]", "local[*]", "local[2, 3]", "local-cluster[2,1,1024]", "yarn", "spark://a:1", "sc://a"],
 )
 def test_sparks_masters_are_taken(master: str) -> None:
-    check_master(master)
+    check_master(master, {"HADOOP_CONF_DIR": "/etc/hadoop"})
 
 
 @pytest.mark.parametrize(
@@ -236,11 +245,16 @@ def test_sparks_masters_are_taken(master: str) -> None:
             "Spark has no master 'there'; expected one like local[4], spark://host:7077, yarn, "
             "k8s://https://host:443, sc://host:15002",
         ),
+        (
+            "yarn",
+            "master 'yarn' needs the environment variable HADOOP_CONF_DIR or YARN_CONF_DIR: the directory with the "
+            "configuration of the Hadoop cluster",
+        ),
     ],
 )
 def test_an_unknown_spark_master_is_reported_in_one_sentence(master: str, told: str) -> None:
     with pytest.raises(BadMaster) as refused:
-        check_master(master)
+        check_master(master, {})
     assert str(refused.value) == told
 
 

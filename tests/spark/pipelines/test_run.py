@@ -68,7 +68,7 @@ def test_a_pipeline_ends_when_its_queries_have(
     assert [record.value for record in consumed(node, target)] == [b"1", b"2", b"3"]
 
 
-def test_ctrl_c_stops_the_queries_and_is_no_failure(
+def test_ctrl_c_stops_the_queries_and_is_not_a_failure(
     spark: SparkSession, node: NodeProcess, topic: str, tmp_path: Path
 ) -> None:
     source, target = topics(node, topic, "from", "to")

@@ -43,7 +43,7 @@ def test_columns_become_a_records_parts(spark: SparkSession, node: NodeProcess, 
     assert record.headers == (("h", b"1"), ("n", None))
 
 
-def test_nulls_are_no_key_and_no_value(spark: SparkSession, node: NodeProcess, topic: str) -> None:
+def test_nulls_are_neither_keys_nor_values(spark: SparkSession, node: NodeProcess, topic: str) -> None:
     create(node.bootstrap, topic)
     rows = spark.createDataFrame([(None, "a"), ("k", None)], "key string, value string")
     writer(rows, node, topic=topic).save()
@@ -120,7 +120,7 @@ def test_nothing_of_a_job_is_visible_whose_worker_is_killed(
     assert names(node.bootstrap, "Ongoing") <= before
 
 
-def test_at_least_once_goes_without_transactions(spark: SparkSession, node: NodeProcess, topic: str) -> None:
+def test_at_least_once_needs_no_transactions(spark: SparkSession, node: NodeProcess, topic: str) -> None:
     create(node.bootstrap, topic)
     before = names(node.bootstrap)
     writer(numbers(spark, 10), node, topic=topic, guarantee="at-least-once").save()
@@ -128,7 +128,7 @@ def test_at_least_once_goes_without_transactions(spark: SparkSession, node: Node
     assert names(node.bootstrap) == before
 
 
-def test_settings_of_the_client_are_passed_on(spark: SparkSession, node: NodeProcess, topic: str) -> None:
+def test_settings_of_the_client_are_forwarded(spark: SparkSession, node: NodeProcess, topic: str) -> None:
     create(node.bootstrap, topic)
     rows = numbers(spark, 1, 1).selectExpr("repeat('x', 100000) as value")
     writer(rows, node, topic=topic, **{"kafka.compression.type": "zstd", "kafka.max.request.size": "10000"}).save()

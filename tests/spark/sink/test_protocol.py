@@ -205,7 +205,7 @@ def test_a_decision_keeps_the_number_of_sweeps() -> None:
 
 
 def test_transactions_begun_before_a_sweep_cannot_be_committed() -> None:
-    with pytest.raises(SweptAway, match="another driver of query q has gone on from batch 6"):
+    with pytest.raises(SweptAway, match="another driver of query q has continued from batch 6"):
         run(commit_batch(SCOPE, 7, [A], begun_at={3, 4}), None, LedgerEntry(6, "before", (), sweeps=4))
 
 

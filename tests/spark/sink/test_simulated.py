@@ -258,7 +258,7 @@ def test_the_timeout_applies_to_one_phase_transactions_only() -> None:
     play(scene, settings=_TWO_PHASES)
 
 
-def test_a_timeout_that_brokers_do_not_allow_is_said_in_a_sentence() -> None:
+def test_a_timeout_above_the_brokers_limit_is_reported_in_one_sentence() -> None:
     async def scene(stage: Stage) -> None:
         scope = Scope("query", "run")
         with pytest.raises(SparkError, match=r"set kafka\.transaction\.timeout\.ms to their transaction\.max"):

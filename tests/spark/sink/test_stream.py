@@ -149,7 +149,7 @@ def test_processes_use_their_names_again_in_later_batches(query: Query) -> None:
     assert len(tasks) <= 4
 
 
-def test_at_least_once_goes_without_transactions_and_ledger(query: Query) -> None:
+def test_at_least_once_needs_no_transactions_and_no_ledger(query: Query) -> None:
     query.add_files()
     query.run(guarantee="at-least-once")
     assert query.values() == ALL
@@ -163,14 +163,14 @@ def test_output_mode_complete_appends_all_rows_of_each_batch(query: Query) -> No
     assert query.values() == ["4", "8"]
 
 
-def test_an_unknown_option_is_said_in_a_sentence(query: Query) -> None:
+def test_an_unknown_option_is_reported_in_one_sentence(query: Query) -> None:
     query.add_files(0, 1)
     # Spark makes the names of options small.
     with pytest.raises(StreamingQueryException, match="no option ledgertopik for a streaming write; did you mean"):
         query.run(ledgerTopik="x")
 
 
-def test_the_ledger_can_have_another_name(query: Query) -> None:
+def test_the_ledger_can_be_renamed(query: Query) -> None:
     query.add_files(0, 1)
     query.run(ledgerTopic=f"{query.topic}-ledger")
     records = committed(query.node.bootstrap, f"{query.topic}-ledger", PARTITIONS)

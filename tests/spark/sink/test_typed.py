@@ -98,7 +98,7 @@ def test_json_rows_are_written_by_a_schema_derived_from_the_columns(
     assert client.latest(f"{target}-value").schema.type == JSON
 
 
-def test_key_and_value_have_schemas_of_their_own_and_a_null_value_is_a_tombstone(
+def test_key_and_value_have_their_own_schemas_and_a_null_value_is_a_tombstone(
     spark: SparkSession, registered: EmbeddedNode, target: str, client: RegistryClient
 ) -> None:
     rows = spark.createDataFrame(

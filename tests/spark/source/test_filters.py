@@ -36,7 +36,7 @@ def test_equal_offsets_are_a_range_around_all_of_them() -> None:
     assert bounds(In(OFFSET, (9, 3, 5))) == Bounds(start=3, end=10)
 
 
-def test_partitions_and_topics_are_those_that_every_filter_has() -> None:
+def test_partitions_and_topics_match_all_filters() -> None:
     found = bounds(In(PARTITION, (1, 2, 3)), In(PARTITION, (2, 3, 4)), EqualTo(TOPIC, "a"))
     assert found.partitions == frozenset({2, 3})
     assert found.covers(TopicPartition("a", 2))

@@ -27,7 +27,7 @@ def test_objects_become_rows() -> None:
     assert malformed == [False, False]
 
 
-def test_missing_fields_are_null_and_others_are_passed_over() -> None:
+def test_missing_fields_are_null_and_others_are_skipped() -> None:
     rows, malformed = parse(b'{"id":1,"more":[1,{"x":2}]}', b"{}")
     assert rows == [{"id": 1, "name": None}, NOTHING]
     assert malformed == [False, False]
@@ -112,12 +112,12 @@ def test_a_time_without_a_zone_is_in_utc() -> None:
     assert malformed == [False, False]
 
 
-def test_values_can_be_looked_at_without_any_field() -> None:
+def test_values_can_be_printed_without_any_field() -> None:
     _, malformed = JsonParser(pa.schema([])).parse(pa.array([b"{}", b"nonsense", b'{"a":1}']))
     assert malformed.to_pylist() == [False, True, False]
 
 
-def test_no_values_are_no_rows() -> None:
+def test_no_values_give_no_rows() -> None:
     assert parse() == ([], [])
 
 

@@ -41,7 +41,7 @@ def test_without_an_option_the_default_holds_everywhere() -> None:
     assert starting().wanted(A0) == LATEST
 
 
-def test_words_stand_for_both_ends() -> None:
+def test_words_name_both_ends() -> None:
     assert starting(startingOffsets="earliest").wanted(A0) == EARLIEST
     assert starting(startingOffsets="Latest").wanted(A0) == LATEST
 

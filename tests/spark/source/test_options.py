@@ -74,7 +74,7 @@ def test_client_settings_controlled_by_spark_cannot_be_set(name: str) -> None:
         ({"assign": '{"a":["0"]}'}, "expected JSON such as"),
     ],
 )
-def test_one_choice_of_topics_is_needed_and_has_to_make_sense(given: dict[str, str], said: str) -> None:
+def test_one_choice_of_topics_is_needed_and_must_make_sense(given: dict[str, str], said: str) -> None:
     with pytest.raises(BadOption, match=said):
         batch_options({**SERVERS, **given})
 

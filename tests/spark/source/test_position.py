@@ -68,7 +68,7 @@ def test_lost_records_are_reported_with_both_offsets_or_skipped() -> None:
     assert here.is_done
 
 
-def test_a_log_that_has_caught_up_meanwhile_is_read() -> None:
+def test_a_log_that_has_caught_up_in_the_meantime_is_read() -> None:
     here = position(5, 10)
     here.out_of_range(0, 7, STRICT)
     assert here.offset == 5
@@ -86,7 +86,7 @@ def test_known_offsets_limit_the_requested_range() -> None:
     assert following.wanted_bytes(100) == 100
 
 
-def test_of_another_partition_nothing_is_known() -> None:
+def test_another_partition_is_unknown() -> None:
     sizes = FetchSizes()
     sizes.learn(TopicPartition("t", 0), offsets=10, size=1_000, largest_batch=1_000)
     assert sizes.enough_for(TopicPartition("t", 1), 1, 10_000) == 10_000

@@ -19,7 +19,7 @@ def test_ranges_stay_as_they_are_without_limits() -> None:
     assert split_ranges(ranges_of(5, 1_000), None, None) == ranges_of(5, 1_000)
 
 
-def test_empty_ranges_are_no_tasks() -> None:
+def test_empty_ranges_give_no_tasks() -> None:
     assert split_ranges(ranges_of(0, 3), None, None) == ranges_of(0, 3)[1:]
 
 
@@ -71,11 +71,11 @@ def test_small_ranges_share_as_many_tasks_as_run_at_once() -> None:
     assert shares_of(TaskLimits(parallel_tasks=2).tasks(ranges_of(10, 20, 30, 40))) == [[10, 40], [20, 30]]
 
 
-def test_a_large_range_is_a_task_of_its_own_and_the_small_ones_share_the_rest() -> None:
+def test_a_large_range_is_its_own_task_and_the_small_ones_share_the_rest() -> None:
     assert shares_of(share_tasks(ranges_of(10, 99, 10, 10), 2, 100)) == [[99], [10, 10, 10]]
 
 
-def test_there_are_no_fewer_tasks_than_asked_for() -> None:
+def test_there_are_no_fewer_tasks_than_requested() -> None:
     assert len(TaskLimits(min_tasks=3, parallel_tasks=2).tasks(ranges_of(*[1] * 9))) == 3
 
 
@@ -84,7 +84,7 @@ def test_shared_tasks_have_no_more_than_the_most_records() -> None:
 
 
 @given(st.lists(st.integers(1, 300), max_size=40), st.integers(1, 8), st.integers(2, 400))
-def test_shares_hold_each_range_once_and_keep_to_their_limits(sizes: list[int], least: int, most: int) -> None:
+def test_shares_contain_each_range_once_within_their_limits(sizes: list[int], least: int, most: int) -> None:
     ranges = ranges_of(*sizes)
     tasks = share_tasks(ranges, least, most)
     held = [each for task in tasks for each in task.ranges]

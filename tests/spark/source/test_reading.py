@@ -192,7 +192,7 @@ def test_a_read_respects_its_bounds(node: NodeProcess, admin: Admin, producer: P
 
 
 @pytest.mark.parametrize("edge", ["starting", "ending"])
-def test_an_offset_that_is_not_there_fails_when_it_is_planned(
+def test_a_missing_offset_fails_when_it_is_planned(
     node: NodeProcess, admin: Admin, producer: Producer, topic: str, edge: str
 ) -> None:
     create(admin, topic)
@@ -271,7 +271,7 @@ def test_a_filter_on_time_narrows_the_range(node: NodeProcess, admin: Admin, pro
     assert reader.partitions() == [task_of(topic, 1, 3)]
 
 
-def test_spark_does_not_take_the_reader_for_one_that_insists_on_pushdown(node: NodeProcess, topic: str) -> None:
+def test_spark_accepts_the_reader_without_pushdown(node: NodeProcess, topic: str) -> None:
     reader = batch_reader(node.bootstrap, topic)
     assert getattr(reader.pushFilters, "__func__", None) is DataSourceReader.pushFilters
 
@@ -332,7 +332,7 @@ def test_a_schema_that_values_cannot_have_is_refused(topic: str, schema: StructT
         batch_reader("localhost:9092", topic, schema, valueFormat="json")
 
 
-def test_without_a_value_format_only_the_connectors_columns_can_be_asked_for(topic: str) -> None:
+def test_without_a_value_format_only_the_connectors_columns_can_be_requested(topic: str) -> None:
     with pytest.raises(BadOption, match="a topic has no column id"):
         batch_reader("localhost:9092", topic, StructType().add("id", LongType()))
 

@@ -57,7 +57,7 @@ def test_a_stream_from_the_beginning_reads_at_once(
     assert values(reader, reader.partitions(start, reader.latestOffset(start, ALL))) == numbered(2)
 
 
-def test_a_stream_from_an_offset_that_is_not_there_does_not_start(
+def test_a_stream_from_a_missing_offset_does_not_start(
     node: NodeProcess, admin: Admin, producer: Producer, topic: str
 ) -> None:
     create(admin, topic)
@@ -69,7 +69,7 @@ def test_a_stream_from_an_offset_that_is_not_there_does_not_start(
     assert lenient.initialOffset() == {topic: {"0": 2}}
 
 
-def test_a_limit_is_kept_unless_spark_asks_for_all(
+def test_a_limit_applies_unless_spark_requests_everything(
     node: NodeProcess, admin: Admin, producer: Producer, topic: str
 ) -> None:
     create(admin, topic, 2)
@@ -84,7 +84,7 @@ def test_a_limit_is_kept_unless_spark_asks_for_all(
     assert reader.reportLatestOffset() == {topic: {"0": 30, "1": 10}}
 
 
-def test_a_limit_of_bytes_goes_by_the_size_of_the_log(
+def test_a_limit_of_bytes_is_based_on_the_size_of_the_log(
     node: NodeProcess, admin: Admin, producer: Producer, topic: str
 ) -> None:
     create(admin, topic)
@@ -176,9 +176,7 @@ def test_a_topic_made_again_is_a_loss_with_both_offsets(
     assert lenient.partitions(start, end) == []
 
 
-def test_a_topic_that_is_gone_is_a_loss_or_left_out(
-    node: NodeProcess, admin: Admin, producer: Producer, topic: str
-) -> None:
+def test_a_deleted_topic_is_a_loss_or_skipped(node: NodeProcess, admin: Admin, producer: Producer, topic: str) -> None:
     create(admin, topic)
     both = f"{topic},{topic}-gone"
     start = {topic: {"0": 0}, f"{topic}-gone": {"0": 7}}

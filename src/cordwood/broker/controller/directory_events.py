@@ -110,7 +110,7 @@ class DirectoryEvents:
             await asyncio.shield(self._telling)
 
     async def finish(self) -> None:
-        """Waits for the report in progress, and sends no more."""
+        """Waits for the report in progress, and stops sending reports."""
         self._has_joined = False
         if self._retry is not None:
             self._retry.cancel()
@@ -172,7 +172,7 @@ class DirectoryEvents:
         elif self._has_joined:
             if not self._failures:
                 _log.warning(
-                    "Controller not told about log directories (%s), retrying within %g s",
+                    "Cannot report log directories to the controller (%s), retrying within %g s",
                     error.name, _RETRY_MAX_MS / 1000,
                 )  # fmt: skip
             self._failures += 1

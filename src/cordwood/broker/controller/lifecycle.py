@@ -90,7 +90,7 @@ class Lifecycle:
                 self._failed(
                     Superseded(
                         f"another node has registered with node.id {self.id}, broker epoch {registered.epoch}; this "
-                        f"one has epoch {self.epoch}. Give each node an id and directories of its own"
+                        f"one has epoch {self.epoch}. Give each node a unique id and its own directories"
                     )
                 )
             elif registered.epoch == self.epoch and registered.fenced:
@@ -269,7 +269,7 @@ _RETRIABLE = frozenset(
 )
 _MEANINGS = {
     ErrorCode.DUPLICATE_BROKER_REGISTRATION: "another node with the same node.id is registered and alive "
-    "(DUPLICATE_BROKER_REGISTRATION): give each node an id of its own",
+    "(DUPLICATE_BROKER_REGISTRATION): give each node a unique id",
     ErrorCode.INCONSISTENT_CLUSTER_ID: "its directory belongs to another cluster than the controllers "
     "(INCONSISTENT_CLUSTER_ID): check cluster.id in meta.properties, and controller.quorum.*",
     ErrorCode.UNSUPPORTED_VERSION: "it does not support a feature that the cluster has finalized (UNSUPPORTED_VERSION)",

@@ -225,7 +225,7 @@ class FetchRead:
                 raise Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
         partition = broker.hosted(topic, wanted.index)
         if wanted.topic_id not in (partition.topic_id, ZERO_UUID):
-            # The topic was deleted and made again.
+            # The topic was deleted and recreated.
             raise Refusal(ErrorCode.INCONSISTENT_TOPIC_ID, f"{topic} has another id by now")
         return partition
 

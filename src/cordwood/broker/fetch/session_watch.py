@@ -8,7 +8,7 @@ whose follower is caught up and up to date rests: fetches skip it until
 - it has rested for `LOOK_MS`. Changes that don't wake a partition are noticed by then.
 
 A resting partition is caught up without being counted by each fetch. The leader is told so when records arrive
-(`FollowerSeen`), before it can take the follower for lagging.
+(`FollowerSeen`), before it can consider the follower lagging.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class SessionWatch:
     def watch(self, partition: Partition, wanted: WantedPartition) -> None:
         if wanted.watched is not partition:
             if wanted.watched is not None:
-                # The topic was deleted and made again, or its replica went and came back.
+                # The topic was deleted and recreated, or its replica was removed and added again.
                 self._unwatch(wanted.watched, wanted)
             wanted.watched = partition
             self.watched[partition] = wanted

@@ -75,7 +75,7 @@ class FetchSessions:
         self._random = random
         # The one that was unused for longest first.
         self._sessions: dict[int, _Session] = {}
-        # Keys of sessions that a session of an ordinary fetcher, and of a follower, may take the place of; least first.
+        # Keys of sessions that a new session of an ordinary fetcher, or of a follower, may evict; least first.
         self._evictable_by_all: list[_EvictableKey] = []
         self._evictable_by_privileged: list[_EvictableKey] = []
         # Followers' sessions, least recently used first.
@@ -230,7 +230,7 @@ class _Session:
         self.noted_size = -1
         self.is_noted_old = False
         self.watch = SessionWatch(now_ms) if privileged else None
-        # The fetch that waits, which is to be answered before the next one.
+        # The parked fetch, which must be answered before the next one.
         self._waiting: Callable[[], None] | None = None
 
     def when_superseded(self, then: Callable[[], None]) -> None:

@@ -1,7 +1,7 @@
 """FindCoordinator: the broker that coordinates a group, a transactional id or a share partition.
 
 The first request creates the topic that holds the coordinator's state, and is answered when the topic exists. The
-response waits while it is being decided whether a coordinator's broker is gone (`broker/lost_leaders.py`). Version 1
+response waits while it is undecided whether a coordinator's broker is dead (`broker/lost_leaders.py`). Version 1
 adds the kind of the key; version 4 allows several keys of a kind; version 6 adds share partitions, whose key is
 `group:topic id:partition`.
 """

@@ -1,6 +1,6 @@
 """JoinGroup: a client joins a classic group, or its next generation.
 
-The response is sent when all members have joined: with the generation, the chosen protocol and the leader, who also
+The response is sent when all members have joined: with the generation, the chosen protocol and the leader, which also
 gets all members with their subscriptions.
 
 Version 1 adds a rebalance timeout (before, the session timeout is used), version 4 the member id that is assigned first
@@ -38,6 +38,6 @@ def join_group(broker: Broker, request: JoinGroupRequest, call: Call) -> Result:
         f"/{call.connection.peer.host}",
         tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
     )
-    # Kafka processes one request of a connection at a time, and clients rely on that: librdkafka sends LeaveGroup
-    # behind its own join, whose response must not say that it is no member.
+    # Kafka processes one request of a connection at a time, and clients rely on that: librdkafka sends LeaveGroup right
+    # after its own join, and its response must not be UNKNOWN_MEMBER_ID.
     return ask(call, broker.groups, request.group_id, lambda state: decide(state, joining), refused, holds=True)

@@ -3,8 +3,8 @@
 A null list of topics means all (so does an empty one in version 0), an empty one none. A topic that is requested by
 name, does not exist and may be created is created with the defaults, if `auto.create.topics.enable` is on, and the
 response describes it (Kafka returns UNKNOWN_TOPIC_OR_PARTITION until it exists). A broker that failed a moment ago is
-still named (`departures.py`), though as the leader of nothing. The response waits while it is being decided whether a
-leader is gone (`lost_leaders.py`). Version 4 lets the client forbid creation; version 10 adds topic ids, version 12
+still named (`departures.py`), though as the leader of nothing. The response waits while it is undecided whether a
+leader is dead (`lost_leaders.py`). Version 4 lets the client forbid creation; version 10 adds topic ids, version 12
 requests by id; version 13 an error for the whole response (KIP-1102).
 """
 

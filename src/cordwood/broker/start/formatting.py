@@ -45,8 +45,8 @@ def format_node(
     now_ms: int,
     tell: Callable[[str], None],
 ) -> dict[str, Uuid]:
-    """Formats the unformatted directories; `tell` gets a line about each. Returns their ids, by directory. Raises
-    CannotFormat, before anything is written, or DiskError."""
+    """Formats the unformatted directories; `tell` is called with a line about each. Returns their ids, by directory.
+    Raises CannotFormat, before anything is written, or DiskError."""
     voters = _initial_voters(config, formatting, random)
     try:
         levels = initial_levels(formatting.levels, formatting.release, is_dynamic=not config.quorum.is_static)

@@ -180,7 +180,7 @@ def _look_at_all(disks: Mapping[str, Disk], metadata_root: str) -> dict[str, _Lo
             _refuse_foreign(disk, {other.root for other in disks.values()})
             if not disk.lock():
                 raise CannotStart(
-                    f"{root} is in use by another process: stop it, or give this one a directory of its own "
+                    f"{root} is in use by another process: stop it, or give this one its own directory "
                     "(--data, or log.dirs)"
                 )
             looks[root] = _look(root, disk)
@@ -296,7 +296,7 @@ def _how_to_format(config: BrokerConfig, metadata_root: str) -> str:
             "controllers), --no-initial-controllers (a controller that joins a cluster)"
         )
     return (
-        f"{metadata_root} is not formatted, and a node of a cluster does not format its directories by itself. Format "
+        f"{metadata_root} is not formatted, and a node of a cluster does not format its directories itself. Format "
         "them with the id of the cluster (cordwood random-uuid makes one for a new cluster):\n"
         f"  cordwood format --config FILE --cluster-id ID{voters}"
     )

@@ -60,7 +60,7 @@ async def finish(admin: Admin, targets: Targets) -> list[ClientError]:
     return [
         NotMoved(
             f"{partition} is on {_text(current[partition])} and not on {_text(replicas)}: its move was cancelled or "
-            "replaced meanwhile"
+            "replaced"
         )
         for partition, replicas in targets.items()
         if sorted(current[partition]) != sorted(replicas)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 import os
 import signal
@@ -13,11 +14,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from cordwood import __version__
 from cordwood.broker.start.consent import StartConsent
 from cordwood.broker.start.standalone import DEFAULT_HOST, DEFAULT_PORT, node_config
+from cordwood.cli.framework.quick import Spelling
 from cordwood.cli.node.log_lines import JsonLines, TextLines
 from cordwood.cli.terminal.standard_streams import OutputClosed, discard_output
 from cordwood.config.broker import BrokerConfig
@@ -25,6 +27,7 @@ from cordwood.config.effects import Effect, effect_on_broker, has_effect_on_list
 from cordwood.config.errors import BadConfiguration, ConfigError
 from cordwood.config.keys import base_of, definition_of
 from cordwood.config.layers import Layer, command_line_layer, environment_layer, file_layer
+from cordwood.config.network.listeners import SecurityProtocol
 from cordwood.config.own_keys import REGISTRY_ADVERTISED_URL, REGISTRY_KEYSTORE, REGISTRY_LISTENERS
 from cordwood.local.places import found_properties
 from cordwood.node import CannotStart, Node
@@ -46,7 +49,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 # Variables of the command line, not of the broker.
-_OTHER_VARIABLES = ("CORDWOOD_BOOTSTRAP", "CORDWOOD_CLIENT_CONFIG", "CORDWOOD_PROFILE")
+_OTHER_VARIABLES = (
+    "CORDWOOD_BOOTSTRAP",
+    "CORDWOOD_CLIENT_CONFIG",
+    "CORDWOOD_PROFILE",
+    "CORDWOOD_REGISTRY",
+    "CORDWOOD_REGISTRY_USER",
+    "CORDWOOD_REGISTRY_CA",
+    "CORDWOOD_REGISTRY_CERTIFICATE",
+    "CORDWOOD_REGISTRY_KEY",
+)
 # The directory of a local cluster cannot be a single node's directory.
 DEFAULT_CLUSTER_DATA = "cordwood-cluster"
 _PORTS = range(1 << 16)
@@ -77,6 +89,11 @@ class NodeOptions(NamedTuple):
     accept_metadata_loss: bool = False
     brokers: int | None = None
     controllers: int | None = None
+    as_json: bool = False
+
+
+# How the options of `cordwood up` are spelled on the command line.
+SPELLING = Spelling({"--json": "as_json"})
 
 
 def run_node(options: NodeOptions) -> int:
@@ -96,7 +113,7 @@ def run_node(options: NodeOptions) -> int:
                 options.config, options.set, options.host, options.port, directory, options.registry_url
             )
             consent = StartConsent(options.allow_strays, options.accept_metadata_loss)
-            return run(_serve(config, consent, options.host, options.metrics_port, options.registry_port))
+            return run(_serve(config, consent, options))
         except BadConfiguration as error:
             give_up("\n".join(error.problems))
         except (ConfigError, CannotStart, TlsError, DiskError) as error:
@@ -107,8 +124,8 @@ def run_node(options: NodeOptions) -> int:
 
 @contextmanager
 def _ending_on_signals() -> Iterator[None]:
-    """Until a node has started, and then stops cleanly: at once, as by a crash, also while it checks its logs. What is
-    temporary is removed."""
+    """Handles signals until a node has started: the process exits at once, as in a crash, even while it checks its
+    logs. Temporary data is removed."""
 
     def end(number: int, _frame: object) -> NoReturn:
         # Don't log the work interrupted by this.
@@ -187,7 +204,7 @@ def _read_config(
     if host in EVERY_ADDRESS and not any({"listeners", "advertised.listeners"} & set(said.settings) for said in layers):
         shown_port = DEFAULT_PORT if port is None else port
         raise ConfigError(
-            f"--host {host} listens on every address of this machine, and clients have to be told which one to connect "
+            f"--host {host} listens on every address of this machine, and clients need to know which one to connect "
             "to: set advertised.listeners to a name or an address of this machine, for example\n"
             f"  --set advertised.listeners=PLAINTEXT://{os.uname().nodename or 'broker1.example.com'}:{shown_port}"
         )
@@ -198,6 +215,7 @@ def _read_config(
             "advertised.listeners) in its configuration"
         )
     _tell_what_does_nothing(layers)
+    _tell_of_missing_tls(layers, config)
     return config
 
 
@@ -246,11 +264,23 @@ def _tell_what_does_nothing(layers: list[Layer]) -> None:
             _log.warning("%s is set and has no effect here: set %s, which is for all listeners", name, base)
 
 
-async def _serve(
-    config: BrokerConfig, consent: StartConsent, host: str, metrics_port: int | None, registry_port: int | None
-) -> int:
-    network, clock = SocketNetwork(), SystemClock()
-    metrics = None if metrics_port is None else await serve_metrics(network, clock, host, metrics_port)
+def _tell_of_missing_tls(layers: list[Layer], config: BrokerConfig) -> None:
+    """Logs settings of TLS on a node without it: a keystore is easily configured, and the listener for it forgotten."""
+    listeners = config.listeners
+    names = {*(endpoint.listener for endpoint in listeners.bound), *listeners.controllers}
+    if any(listeners.protocols.get(name) is SecurityProtocol.SSL for name in names):
+        return
+    about_tls = [name for layer in layers for name in layer.settings if (base_of(name) or name).startswith("ssl.")]
+    if about_tls:
+        _log.warning(
+            "No listener uses TLS, so nothing is encrypted: %s would be for listeners that begin with SSL://",
+            ", ".join(dict.fromkeys(about_tls)),
+        )
+
+
+async def _serve(config: BrokerConfig, consent: StartConsent, options: NodeOptions) -> int:
+    network, clock, metrics_port = SocketNetwork(), SystemClock(), options.metrics_port
+    metrics = None if metrics_port is None else await serve_metrics(network, clock, options.host, metrics_port)
     node = await Node.start(
         config,
         network=network,
@@ -264,9 +294,9 @@ async def _serve(
         metrics.show(node)
     registries: list[RegistryServer] = []
     listeners = [*config.items(REGISTRY_LISTENERS)]
-    if registry_port is not None:
+    if options.registry_port is not None:
         scheme = "http" if config[REGISTRY_KEYSTORE] is None else "https"
-        listeners.append(f"{scheme}://{Address(host, registry_port)}")
+        listeners.append(f"{scheme}://{Address(options.host, options.registry_port)}")
     try:
         if listeners:
             # Imported only if enabled, like HTTP for metrics.
@@ -288,7 +318,11 @@ async def _serve(
     told = "" if metrics is None else f", metrics at {metrics.url}"
     told += "".join(f", schema registry at {registry.url}" for registry in registries)
     try:
-        announce(f"bootstrap {node.bootstrap}, data in {', '.join(config.log_dirs)}{told}")
+        if options.as_json:
+            urls = [registry.url for registry in registries]
+            announce_json(node.bootstrap, config.log_dirs, metrics=metrics and metrics.url, registries=urls)
+        else:
+            announce(f"bootstrap {node.bootstrap}, data in {', '.join(config.log_dirs)}{told}")
         await node.stopped.wait()
     finally:
         if metrics is not None:
@@ -300,8 +334,18 @@ async def _serve(
 
 
 def announce(told: str) -> None:
+    _print_line(f"Cordwood {__version__} is ready: {told}")
+
+
+def announce_json(bootstrap: str, data: Sequence[str], **more: Any) -> None:
+    """One line, so that a program which reads it knows where it ends."""
+    ready = {"version": __version__, "bootstrap": bootstrap, "data": list(data), **more}
+    _print_line(json.dumps(ready, ensure_ascii=False))
+
+
+def _print_line(line: str) -> None:
     try:
-        print(f"Cordwood {__version__} is ready: {told}", flush=True)
+        print(line, flush=True)
     except OutputClosed:
         # A node that was started without standard output has no reader for this line.
         discard_output()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cordwood.broker.start.consent import StartConsent
 from cordwood.broker.start.standalone import DEFAULT_HOST, DEFAULT_PORT
@@ -13,6 +14,7 @@ from cordwood.cli.node.foreground import (
     EVERY_ADDRESS,
     NodeOptions,
     announce,
+    announce_json,
     data_directory,
     give_up,
     listen_hint,
@@ -22,14 +24,19 @@ from cordwood.cli.node.foreground import (
 )
 from cordwood.cli.terminal.output import print_table
 from cordwood.config.errors import ConfigError
+from cordwood.config.own_keys import REGISTRY_KEYSTORE
 from cordwood.local.folder import BadFolder, ClusterFolder
 from cordwood.local.layout import CONTROLLER_PORT_OFFSET, Layout, Member
 from cordwood.local.node_child import run_node
 from cordwood.local.supervisor import ChildFailed, Program, Report, Supervisor
+from cordwood.node import Node
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.network import Address, CannotListen
 from cordwood.runtime.sockets import SocketNetwork
+
+if TYPE_CHECKING:
+    from cordwood.registry.server import RegistryServer
 
 _log = logging.getLogger(__name__)
 
@@ -67,15 +74,16 @@ def run_cluster(options: NodeOptions) -> int:
             except ChildFailed as error:
                 give_up(str(error))
             if len(ready) == len(programs):
-                _print_ready(folder, supervisor)
+                urls = [url for said in ready.values() for url in said["companions"]]
+                _print_ready(folder, supervisor, urls, as_json=options.as_json)
             supervisor.watch()
     return 0
 
 
 def _layout(options: NodeOptions) -> Layout:
     brokers, controllers = options.brokers or 0, options.controllers or 0
-    if options.registry_port is not None:
-        give_up("--registry-port is for one node, and not for --brokers")
+    if options.registry_url is not None:
+        give_up("--registry-url is for one node, and not for --brokers")
     if options.config is not None:
         give_up("--config is for one node; settings of all nodes of --brokers are given with --set")
     if brokers < 1 or controllers < 0:
@@ -106,28 +114,44 @@ def _run_member(options: NodeOptions, folder: ClusterFolder, number: int, report
     if options.metrics_port is not None:
         port = options.metrics_port + number if options.metrics_port else 0
         watch = partial(serve_metrics, SocketNetwork(), SystemClock(), options.host, port)
-    return run_node(layers, StartConsent(options.allow_strays, options.accept_metadata_loss), report, supervisor, watch)
+    accompany = None
+    if options.registry_port is not None and member.is_broker:
+        # One after the other, as the ports of the brokers themselves.
+        port = options.registry_port + number if options.registry_port else 0
+        accompany = partial(_serve_registry, Address(folder.host, port))
+    consent = StartConsent(options.allow_strays, options.accept_metadata_loss)
+    return run_node(layers, consent, report, supervisor, watch, accompany)
+
+
+async def _serve_registry(address: Address, node: Node) -> list[RegistryServer]:
+    # Imported only if enabled.
+    from cordwood.cli.node.registry import serve_registry
+
+    scheme = "http" if node.config[REGISTRY_KEYSTORE] is None else "https"
+    return [await serve_registry(SocketNetwork(), SystemClock(), node, f"{scheme}://{address}")]
 
 
 def _name(member: Member) -> str:
     return f"node {member.id}"
 
 
-def _print_ready(folder: ClusterFolder, supervisor: Supervisor) -> None:
+def _print_ready(folder: ClusterFolder, supervisor: Supervisor, registries: list[str], *, as_json: bool) -> None:
     brokers = ",".join(str(Address(folder.host, member.broker_port)) for member in folder.members if member.is_broker)
-    announce(f"bootstrap {brokers}, data in {folder.root}")
-    print_table(
-        ("node", "roles", "clients", "controllers", "rack", "process"),
-        [
-            (
-                member.id,
-                member.roles,
-                Address(folder.host, member.broker_port) if member.is_broker else None,
-                Address(folder.host, member.controller_port) if member.is_controller else None,
-                f"rack-{member.id}" if member.is_broker else None,
-                supervisor.pid(_name(member)),
-            )
-            for member in folder.members
-        ],
-        kind="node",
-    )
+    rows = [
+        (
+            member.id,
+            member.roles,
+            str(Address(folder.host, member.broker_port)) if member.is_broker else None,
+            str(Address(folder.host, member.controller_port)) if member.is_controller else None,
+            f"rack-{member.id}" if member.is_broker else None,
+            supervisor.pid(_name(member)),
+        )
+        for member in folder.members
+    ]
+    if as_json:
+        nodes = [dict(zip(("id", "roles", "clients", "controllers", "rack", "pid"), row, strict=True)) for row in rows]
+        announce_json(brokers, [str(folder.root)], nodes=nodes, registries=registries)
+    else:
+        told = f", schema registries at {','.join(registries)}" if registries else ""
+        announce(f"bootstrap {brokers}, data in {folder.root}{told}")
+        print_table(("node", "roles", "clients", "controllers", "rack", "process"), rows, kind="node")

@@ -23,6 +23,7 @@ from cordwood.config.own_keys import (
 from cordwood.node import CannotStart, Node
 from cordwood.registry.errors import UnusableTopic
 from cordwood.registry.listeners import check_advertised, parse_listener
+from cordwood.registry.packages import PackagesMissing
 from cordwood.registry.registry import ClientSettings, RegistrySettings
 from cordwood.registry.rest.authentication import Credentials, read_credentials
 from cordwood.registry.server import RegistryServer
@@ -51,7 +52,7 @@ async def serve_registry(network: SocketNetwork, clock: SystemClock, node: Node,
             node_host=_node_host(config),
             credentials=_credentials(config),
         )
-    except (ValueError, OSError, TlsError, CannotListen, UnusableTopic, ClientError) as error:
+    except (ValueError, OSError, TlsError, PackagesMissing, CannotListen, UnusableTopic, ClientError) as error:
         raise CannotStart(f"The schema registry at {listener} cannot start: {error}") from error
 
 
@@ -70,7 +71,7 @@ def registry_settings(node: Node) -> RegistrySettings:
 
 def _as_the_node(node: Node) -> ClientSettings:
     """Connects through the inter-broker listener with the certificate that the node presents to other brokers, so that
-    the registry has the node's permissions whatever other listeners demand of clients."""
+    the registry has the node's permissions, independent of other listeners' requirements."""
     name = node.config.listeners.inter_broker
     tls, address = client_tls(node.config, name), node.addresses[name]
 

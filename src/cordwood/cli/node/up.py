@@ -55,7 +55,10 @@ def up(
     ] = None,
     registry_port: Annotated[
         int | None,
-        typer.Option(metavar="PORT", help="Serve a schema registry at this port (8081 is usual); off unless given."),
+        typer.Option(
+            metavar="PORT",
+            help="Serve a schema registry at this port (8081 is usual), with --brokers from it on; off unless given.",
+        ),
     ] = None,
     registry_url: Annotated[
         str | None,
@@ -74,6 +77,9 @@ def up(
             "--accept-metadata-loss",
             help="Start even if committed metadata is damaged or missing: everything after the damage is lost.",
         ),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one line of JSON once the node, or the cluster, is ready.")
     ] = False,
 ) -> None:
     """Start a node that Kafka's clients can use, until Ctrl-C or SIGTERM.
@@ -114,5 +120,6 @@ def up(
         accept_metadata_loss=accept_metadata_loss,
         brokers=brokers,
         controllers=controllers,
+        as_json=as_json,
     )
     raise typer.Exit(run_node(options))

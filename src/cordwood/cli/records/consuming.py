@@ -193,7 +193,8 @@ async def _print_partitions(
         if options.registry is None:
             reading = PartitionReading(consumer, starts, ends, _warn_of_gap)
         else:
-            from cordwood.cli.schemas.values import DecodedReading, registry_client
+            from cordwood.cli.schemas.access import registry_client
+            from cordwood.cli.schemas.values import DecodedReading
             from cordwood.registry import Deserializer
 
             client = registry_client(options.registry, options.registry_user)

@@ -149,7 +149,8 @@ def produce_lines(access: Access, options: ProduceOptions) -> None:
 
 
 def _encoding_parser(options: ProduceOptions, url: str, constant: LineOptions) -> LineParser:
-    from cordwood.cli.schemas.values import encoding_parser, registry_client, text_parser, value_schema
+    from cordwood.cli.schemas.access import registry_client
+    from cordwood.cli.schemas.values import encoding_parser, text_parser, value_schema
 
     schema = value_schema(registry_client(url, options.registry_user), options.topic, options.value_schema)
     parse = json_parser(constant, repartition=options.repartition) if options.as_json else text_parser(constant)

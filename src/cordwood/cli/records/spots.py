@@ -64,7 +64,7 @@ def parse_spot(text: str, now_ms: int) -> Spot:
 
 
 def lies_before(spot: Spot, other: Spot) -> bool:
-    """True if the spot is before the other whatever the partition contains."""
+    """True if the spot is before the other for any contents of the partition."""
     if isinstance(spot, AtOffset) and isinstance(other, AtOffset):
         return spot.offset < other.offset
     if isinstance(spot, AtTime) and isinstance(other, AtTime):

@@ -71,7 +71,7 @@ class _Checker:
         try:
             writer, indexes, payload = self._framed(record, data, is_key=is_key)
             self._decode(writer.schema, indexes, payload)
-        except Exception as error:  # noqa: BLE001  # whatever a decoder raises is why it cannot read
+        except Exception as error:  # noqa: BLE001  # any error of a decoder means that it cannot read
             path, reason = self._why(writer, error)
             return Unreadable(record, None if writer is None else writer.id, path, reason)
         return None

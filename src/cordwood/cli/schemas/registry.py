@@ -98,6 +98,7 @@ async def _serve(
     forwarding_tls: "ClientTls | None",
 ) -> None:
     from cordwood.registry.errors import UnusableTopic
+    from cordwood.registry.packages import PackagesMissing
     from cordwood.registry.registry import RegistrySettings
     from cordwood.registry.server import RegistryServer
     from cordwood.runtime.clock import SystemClock
@@ -122,7 +123,7 @@ async def _serve(
             advertised_url=advertised_url,
             credentials=credentials,
         )
-    except (CannotListen, UnusableTopic) as error:
+    except (PackagesMissing, CannotListen, UnusableTopic) as error:
         fail(str(error), EXIT_FAILED)
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()

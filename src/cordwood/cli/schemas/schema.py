@@ -11,6 +11,7 @@ from urllib.parse import quote
 import typer
 
 from cordwood.cli.connection.access import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_UNREACHABLE, Access, fail, run_alone
+from cordwood.cli.schemas.access import registry_client
 from cordwood.cli.terminal.output import print_json, print_table
 from cordwood.registry.client import RegisteredSchema, RegistryClient, RegistryRefused
 from cordwood.registry.schemas.compatibility import Level, violations
@@ -350,9 +351,8 @@ def _text(file: Path) -> str:
 
 
 def _run(url: str, user: str | None, work: Callable[[RegistryClient], Any]) -> Any:
-    name, _, password = (user or "").partition(":")
     try:
-        return work(RegistryClient(url, user=name or None, password=password))
+        return work(registry_client(url, user))
     except Unreachable as error:
         fail(
             f"no registry answers at {error} (is one running there? cordwood up --registry-port 8081)", EXIT_UNREACHABLE

@@ -41,11 +41,6 @@ _NO_END = 2**63 - 1
 _Row = tuple[int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 
 
-def registry_client(url: str, user: str | None) -> RegistryClient:
-    name, _, password = (user or "").partition(":")
-    return RegistryClient(url, user=name or None, password=password)
-
-
 # ---- consume
 
 

@@ -82,7 +82,7 @@ async def _read(descriptor: int) -> bytes:
             chunk = read_available(descriptor)
         except OSError as error:
             failure = error
-        # The loop is closed; nobody needs the result.
+        # The loop is closed; the result is not needed.
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, chunk, failure)
 

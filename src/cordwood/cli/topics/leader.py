@@ -97,7 +97,7 @@ def _explained(
     if error.code == ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE and state.replicas:
         preferred = state.replicas[0]
         why = "is not in sync yet" if preferred in live else "is down"
-        now = f"broker {state.leader} goes on leading it" if state.leader >= 0 else "it has no leader"
+        now = f"broker {state.leader} still leads it" if state.leader >= 0 else "it has no leader"
         return ClientError(f"{partition}: its preferred leader, broker {preferred}, {why}; {now}")
     if error.code == ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE:
         return ClientError(f"{partition}: none of its replicas is alive: start one of the brokers {replicas}")

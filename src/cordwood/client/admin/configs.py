@@ -115,7 +115,7 @@ class ConfigChange:
     """Numbers and bools are converted to text. None for a deletion."""
 
     def __post_init__(self) -> None:
-        # A number meant as the value would be taken for an operation.
+        # A number meant as the value would be mistaken for an operation.
         if not isinstance(self.operation, AlterOperation):
             raise BadSetting(
                 f"{self.name}: {self.operation!r} is not an AlterOperation; to set a value: "

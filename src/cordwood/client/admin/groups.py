@@ -116,7 +116,7 @@ async def list_groups(
 
     responses = await ask_every_broker(client, request, error)
     listed = [_listing(told, broker) for broker, response in responses.items() for told in response.groups]
-    # Two brokers may report a group whose coordinator changes meanwhile.
+    # Two brokers may report a group whose coordinator changes in between.
     groups = {group.id: group for group in listed if not kinds or group.kind in kinds}
     return [groups[group_id] for group_id in sorted(groups)]
 

@@ -23,7 +23,7 @@ class QuotaName(Enum):
     """Special values in place of a name."""
 
     DEFAULT = "default"
-    """Entities without a quota of their own."""
+    """Entities without their own quota."""
     ANY = "any"
     """In a filter: every name, and the default."""
 

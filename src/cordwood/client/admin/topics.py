@@ -83,7 +83,7 @@ async def until_led(client: Client, names: Collection[str], partitions: int = 0)
         try:
             topics = await client.topics(names)
         except BrokerError as error:
-            # It exists, but busy brokers learn of it late.
+            # It exists, but busy brokers get its metadata late.
             error.retriable = error.retriable or error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             raise
         for topic in topics.values():

@@ -1,1 +1,1 @@
-"""Producer, Consumer and Admin for programs without an event loop: the async clients on an event loop of their own."""
+"""Producer, Consumer and Admin for programs without an event loop: the async clients, each with its own event loop."""

@@ -319,7 +319,7 @@ class Consumer(Facade):
         return {TopicPartition(last.topic, last.partition): records} if records else {}
 
     def _give_back(self, records: Records | Handed) -> None:
-        """Records count as consumed when they are taken; returns the rest, which nobody received."""
+        """Records count as consumed when they are taken; returns the rest, which was not received."""
         if not isinstance(records, tuple):
             self._do(self._core.give_back, records)
 

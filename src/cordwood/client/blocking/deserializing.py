@@ -56,7 +56,7 @@ class DeserializingInterceptors(Interceptors):
         for record in records:
             try:
                 done.append(self._read(record))
-            except Exception as error:  # noqa: BLE001  # whatever an application's own function raises
+            except Exception as error:  # noqa: BLE001  # an application's own function may raise anything
                 return done, error
         return done, None
 

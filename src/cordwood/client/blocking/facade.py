@@ -36,7 +36,7 @@ class Facade(ABC):
         return self._portal.run(work, undelivered=undelivered)
 
     def _end(self, last_work: Coroutine[Any, Any, None]) -> None:
-        """Does the last work once, and ends the thread whatever the result."""
+        """Does the last work once, and ends the thread in any case."""
         if not self._is_open:
             last_work.close()
             return

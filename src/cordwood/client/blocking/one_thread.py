@@ -22,7 +22,7 @@ class OneThread:
             if self._owner is not None and self._owner != me:
                 raise IllegalState(
                     f"{self._what} is in use by thread {self._owner_name} and serves one thread at a time; "
-                    f"give thread {current_thread_name()} one of its own"
+                    f"give thread {current_thread_name()} its own"
                 )
             if self._owner is None:
                 self._owner, self._owner_name = me, current_thread_name()

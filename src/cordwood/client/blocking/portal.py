@@ -131,7 +131,7 @@ class Portal:
         any step, so the coroutine may or may not be on the loop."""
         try:
             self.post(call.cancel)
-        except Exception:  # noqa: BLE001  closed, forked, or no loop to be had
+        except Exception:  # noqa: BLE001  closed, forked, or without a loop
             # No more work is scheduled; what is scheduled ends with the thread.
             self.background.join()
             call.drop()
@@ -179,7 +179,7 @@ class _Work:
         self._answer(self.result.cancel)
 
     def _answer(self, callback: Callable[..., object], *args: object) -> None:
-        # If the callback has closed the client, the loop is closed and nobody needs the result.
+        # If the callback has closed the client, the loop is closed and the result is not needed.
         with suppress(RuntimeError):
             self.loop.call_soon_threadsafe(callback, *args)
 

@@ -85,8 +85,8 @@ class ThreadedCore(Consumer):
             # Takes effect at once for a thread with handed-over records; the loop's thread may be handing some out
             # right now.
             running.is_due = True
-            # The consumer is closed, so nobody reads. Don't take the portal's lock: a signal handler may interrupt the
-            # thread that holds it.
+            # The consumer is closed, so there are no readers. Don't take the portal's lock: a signal handler may
+            # interrupt the thread that holds it.
             with suppress(RuntimeError):
                 running.loop.call_soon_threadsafe(running.wake)
 

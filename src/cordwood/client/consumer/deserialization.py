@@ -11,7 +11,7 @@ _Read = Callable[[bytes, ConsumerRecord], Any]
 
 
 class Deserialization:
-    """Deserializers of a consumer with these settings. Raises whatever they raise."""
+    """Deserializers of a consumer with these settings. Raises their errors."""
 
     def __init__(self, settings: ConsumerSettings) -> None:
         self._read_key = _reading(settings.key_deserializer, is_key=True)

@@ -41,7 +41,7 @@ class Interceptors:
                 if not isinstance(changed, dict):
                     raise TypeError(f"on_consume returned {type(changed).__name__}, not a dict of lists of records")
                 records = changed
-            except Exception:  # noqa: BLE001  # whatever an application's own function raises
+            except Exception:  # noqa: BLE001  # an application's own function may raise anything
                 _log.exception("Interceptor failed in on_consume; the records are returned unchanged")
         return records
 
@@ -49,12 +49,12 @@ class Interceptors:
         for call in self._on_commit:
             try:
                 call(offsets)
-            except Exception:  # noqa: BLE001  # whatever an application's own function raises
+            except Exception:  # noqa: BLE001  # an application's own function may raise anything
                 _log.exception("Interceptor failed in on_commit")
 
     def close(self) -> None:
         for close in self._closes:
             try:
                 close()
-            except Exception:  # noqa: BLE001  # whatever an application's own function raises
+            except Exception:  # noqa: BLE001  # an application's own function may raise anything
                 _log.exception("Interceptor failed in close")

@@ -109,7 +109,7 @@ class Participation:
         self._taken = step
         try:
             await self._perform(step)
-        except Exception as error:  # noqa: BLE001  # whatever the application's listener raises
+        except Exception as error:  # noqa: BLE001  # the application's listener may raise anything
             failure = error
         finally:
             # The listener may have left the group, which cancels this step.

@@ -78,7 +78,7 @@ class Running:
                 consumed=self.reader.consumed,
                 dropped=self.reader.dropped,
             )
-            # A single event to wait for, whatever the source of news.
+            # A single event to wait for, for all sources of news.
             self._group.driver.changed = self._group.commits.changed = self.reader.news
 
     @property
@@ -144,7 +144,7 @@ class Running:
                 await self._call(completed.callback, completed.offsets, completed.error)
 
     def hand_out(self) -> None:
-        """Returns records for iteration: meanwhile the application makes no other calls."""
+        """Returns records for iteration: the application makes no other calls during the iteration."""
         self.is_due = False
         if self._due_timer is not None:
             self._due_timer.cancel()

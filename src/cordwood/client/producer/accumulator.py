@@ -36,7 +36,7 @@ class Readiness(NamedTuple):
     leaders: frozenset[int]
     """Brokers for which a batch is due: full, lingered, flushed, closing, or because memory is short."""
     next_check_s: float
-    """When to ask again if nothing is appended meanwhile (or `expire`, if that comes first), on the clock of `now_s`;
+    """The time to ask again if nothing is appended (or of `expire`, if that comes first), on the clock of `now_s`;
     infinity when nothing waits."""
     leaderless: frozenset[str]
     """Topics with batches for a partition without a known leader: their metadata is needed."""
@@ -115,7 +115,7 @@ class Accumulator:
     def append_batch(
         self, partition: TopicPartition, sealed: SealedBatch, now_s: float, reservation: Reservation | None = None
     ) -> ProducerBatch | None:
-        """Appends a complete batch behind those of the partition; None if memory is short, as for `append`."""
+        """Appends a complete batch after those of the partition; None if memory is short, as for `append`."""
         self._check_open(reservation)
         held_bytes = self._take(self._hold_for_bytes(sealed.size), reservation)
         if held_bytes is None:
@@ -155,7 +155,7 @@ class Accumulator:
     ) -> list[ProducerBatch]:
         """Takes at most one batch of each partition, in the order in which they were last drained, so that none
         starves. `may_send` is called for each: an idempotent producer has at most five batches in flight per partition,
-        and none behind one that must be retried."""
+        and none after one that must be retried."""
         drained: list[ProducerBatch] = []
         total_bytes = 0
         for partition, queue in self._queues.items():
@@ -193,7 +193,7 @@ class Accumulator:
         for batch in batches:
             batch.attempts += 1
             batch.not_before_s = now_s + backoff_s
-            # A part takes the place of its whole.
+            # The parts replace the whole.
             self._incomplete.pop(batch.place[:-1], None)
             self._incomplete[batch.place] = batch
             queue = self._queues.setdefault(batch.partition, deque())
@@ -246,7 +246,7 @@ class Accumulator:
         return list(self._incomplete.values())
 
     def close(self) -> None:
-        """Makes everything due, and accepts no more records."""
+        """Makes everything due, and rejects further records."""
         self._is_closing = True
         for queue in self._queues.values():
             queue[-1].close()
@@ -316,8 +316,7 @@ class Accumulator:
         return delivery
 
     def _enqueue(self, batch: ProducerBatch) -> None:
-        # In this order, and never an empty queue: after an interrupt there is nothing that a flush would wait for in
-        # vain.
+        # In this order, and never an empty queue: after an interrupt a flush waits for nothing that never completes.
         queue = self._queues.get(batch.partition)
         if queue is None:
             self._queues[batch.partition] = deque((batch,))

@@ -92,7 +92,7 @@ class ProducerBatch:
         self.held_bytes = held_bytes
         """Bytes held of the buffer pool."""
         self.not_before_s = created_s
-        """Earliest time to send it; later than its creation if it is to be retried."""
+        """Earliest time to send it; later than its creation if it will be retried."""
         self.is_flushed = False
         self.is_released = False
         self.is_closed = sealed is not None

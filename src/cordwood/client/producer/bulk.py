@@ -75,8 +75,8 @@ class BulkDelivery:
         return next((error for share in self._outcomes for error in share.outcome.errors()), None)
 
     def delivered_count(self) -> int:
-        """Number of delivered records, even if others failed; valid once it is done. Exact if no other caller sent to
-        the same partitions meanwhile."""
+        """Number of delivered records, even if others failed; valid once it is done. Exact if no other caller has sent
+        to the same partitions."""
         if self.exception(0) is None:
             return self.record_count
         return sum(share.delivered_count() for share in self._outcomes)

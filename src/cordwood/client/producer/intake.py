@@ -328,7 +328,7 @@ class Intake:
         async with self.reserved(reserve, unsent.topic, deadline_s) as reservation:
             outcome = self._append(*unsent, reservation)
             while isinstance(outcome, Unsent):
-                # The topic was forgotten meanwhile; the reservation stays valid.
+                # The topic's metadata has expired; the reservation stays valid.
                 await self.known_topic(unsent.topic, unsent.partition, deadline_s)
                 outcome = self._append(*unsent, reservation)
             return outcome

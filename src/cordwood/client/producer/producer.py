@@ -315,7 +315,7 @@ class Producer:
     async def complete_transaction(self, prepared_state: PreparedTxnState) -> None:
         """The second phase: commits if this is the prepared transaction, else aborts it."""
         if not isinstance(prepared_state, PreparedTxnState):
-            # A missing state would be taken for another transaction, and this one would be aborted.
+            # A missing state would be mistaken for another transaction, and this one would be aborted.
             raise BadSetting(
                 f"prepared_state is {prepared_state!r}; expected the return value of prepare_transaction()"
             )

@@ -71,7 +71,7 @@ class Sticky:
         self.partition = partition
         self.given_bytes = 0
         self.stay_bytes = stay_bytes
-        """Below this they stay, whatever waits there."""
+        """Below this they stay, even with batches pending."""
         self.most_bytes = most_bytes
         """Below this they stay as long as they go into an open batch."""
         self.looked_s: float | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 BROKER_DESCRIPTIONS = {
     # Identity, listeners, directories
     "advertised.listeners": (
-        "The addresses that clients are told to connect to, by listener. Needed where clients cannot reach the "
+        "The addresses that clients connect to, by listener. Needed where clients cannot reach the "
         "addresses in listeners: behind 0.0.0.0, NAT, or a container's port mapping. Defaults to listeners."
     ),
     "broker.id": "The older name of node.id.",
@@ -51,8 +51,8 @@ BROKER_DESCRIPTIONS = {
         "each fetch."
     ),
     "max.request.partition.size.limit": "How many partitions one request to describe topics may return.",
-    "queued.max.request.bytes": "How many bytes of requests may wait before the broker reads no more; -1 is no limit.",
-    "queued.max.requests": "How many requests may wait before the broker reads no more from its connections.",
+    "queued.max.request.bytes": "How many bytes of requests may wait before the broker stops reading; -1 is no limit.",
+    "queued.max.requests": "How many requests may wait before the broker stops reading from its connections.",
     "request.timeout.ms": "How long the broker waits for answers to its own requests.",
     "socket.connection.setup.timeout.max.ms": "The longest that setting up a connection to another node may take.",
     "socket.connection.setup.timeout.ms": (
@@ -330,10 +330,11 @@ BROKER_DESCRIPTIONS = {
     ),
     "cordwood.metrics.consumer.lag.enable": "Whether the lag of consumer groups is reported, by partition.",
     "cordwood.metrics.consumer.lag.max": (
-        "How many partitions of groups the lag is told of one by one. Those beyond it are summed up in one figure."
+        "For how many partitions of groups the lag is reported individually. Those beyond it are "
+        "summed up in one figure."
     ),
     "cordwood.metrics.topics.enable": "Whether bytes and records in and out are reported for each topic.",
     "cordwood.metrics.topics.max": (
-        "How many topics metrics tell of one by one. Those beyond it are summed up in one figure."
+        "For how many topics metrics are reported individually. Those beyond it are summed up in one figure."
     ),
 }

@@ -32,6 +32,6 @@ GROUP_DESCRIPTIONS = {
 
 CLIENT_METRICS_DESCRIPTIONS = {
     "interval.ms": "How often the matching clients push their metrics (KIP-714).",
-    "match": "Which clients push: name=regular expression pairs over client_id, client_software_name and the like.",
+    "match": "Which clients push: name=regular expression pairs over client_id, client_software_name and so on.",
     "metrics": "Prefixes of the names of the metrics to push; * is all of them, an empty list none.",
 }

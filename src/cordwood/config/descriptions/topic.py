@@ -42,7 +42,7 @@ TOPIC_DESCRIPTIONS = {
     "max.compaction.lag.ms": "The longest that a record may stay uncompacted: after it, its segment is compacted.",
     "max.message.bytes": (
         "The largest batch that the topic takes, after compression. Producers with larger ones get MESSAGE_TOO_LARGE; "
-        "consumers need no setting, the first batch of a fetch is returned whatever its size."
+        "consumers need no setting, the first batch of a fetch is returned at any size."
     ),
     "message.timestamp.after.max.ms": (
         "How far a record's timestamp may lie ahead of the broker's clock; a producer whose record is further ahead "

@@ -133,7 +133,7 @@ class Listeners:
     """All endpoints of a node."""
 
     bound: tuple[Endpoint, ...]
-    # The endpoints that clients and other brokers are told to connect to.
+    # The endpoints that clients and other brokers connect to.
     advertised: tuple[Endpoint, ...]
     controllers: tuple[str, ...]
     inter_broker: str

@@ -27,7 +27,7 @@ _BULK_RECEIVE_BYTES = 1 << 21
 
 
 async def listen(network: Network, config: BrokerConfig, endpoints: Sequence[Endpoint], tls: ListenerTls) -> Listening:
-    """Opens the listeners; peers wait until the server is told to `accept`. Raises `CannotListen`."""
+    """Opens the listeners; connections wait until `accept`. Raises `CannotListen`."""
     server = Server(network, limits=limits_of(config))
     server.hold()
     options = _socket_options(config)

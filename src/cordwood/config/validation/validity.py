@@ -66,7 +66,7 @@ class OneOfInAnyCase(NamedTuple):
 
 
 class Distinct(NamedTuple):
-    """A list without empty entries, of `allowed` ones where that is given; of a repeated one the first counts."""
+    """A list without empty entries, restricted to `allowed` if given; the first of repeated entries counts."""
 
     allowed: tuple[str, ...] = ()
     may_be_empty: bool = True

@@ -1,6 +1,6 @@
 """Regular expressions by which members subscribe to topics (KIP-848), in RE2's syntax; the coordinator matches them.
 
-RE2 takes time linear in the length of a name whatever the pattern, so no client can keep a broker busy with one. It is
+RE2 takes time linear in the length of a name for any pattern, so no client can keep a broker busy with one. It is
 imported with the first pattern: most brokers never see one. Kafka uses RE2's port to Java, which differs in two
 details: it refuses `\\C` (any one byte) and accepts a backslash before a letter that is not ASCII.
 """

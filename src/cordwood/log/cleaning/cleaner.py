@@ -1,8 +1,7 @@
 """Chooses the next log to compact, and installs the result of compaction.
 
     plan = cleaner.next(now_ms)
-    outcome = plan.run()               # in a thread of its own
-    cleaner.install(outcome, now_ms)
+    outcome = plan.run()               # in a separate thread cleaner.install(outcome, now_ms)
 
 Everything but `run` belongs to the owner of the logs. While a plan is in progress no other code may rename or delete
 the log's files: `is_busy` reports that, `apply_retention` respects it, and callers that cannot wait call `stop` and
@@ -67,7 +66,7 @@ class Plan(NamedTuple):
     partition: TopicPartition
     log: Log
     segments: tuple[Segment, ...]
-    # Everything that decided what is dropped lies below it: later records of the same keys, and transaction markers.
+    # All records that determine the dropped ones are below it: later records of the same keys, and transaction markers.
     decided_by: int
     truncations: int
     job: Compaction
@@ -305,7 +304,7 @@ class Cleaner:
         return False
 
     def _flushing(self, plan: Plan, now_ms: int) -> Steps[bool]:
-        """Flushes everything that decided what is dropped; returns False if the log has changed in the meantime."""
+        """Flushes the records that determine the dropped ones; returns False if the log has changed in the meantime."""
         directory, log = plan.directory, plan.log
         while directory.checkpoints.recovery_points.offset_of(plan.partition) < plan.decided_by:
             while log.durability.recovery_point < plan.decided_by:

@@ -53,7 +53,7 @@ class Relocation:
         damaged."""
         present, future = self.present, self.future
         if future.end_offset < present.start_offset or self._truncations != present.durability.truncations:
-            # Retention deleted the next records first; or a follower's log was truncated, perhaps below what was copied
+            # Retention deleted the next records first; or a follower's log was truncated, perhaps below the copied part
             # (after an unclean election), and may hold other records there by now.
             self._begin()
         limit = present.end_offset if to_the_end else present.high_watermark

@@ -174,7 +174,7 @@ class Producers:
         producer = self.by_id.get(header.producer_id)
         if producer is None:
             producer = self.by_id[header.producer_id] = Producer(header.producer_id)
-        # A follower accepts whatever its leader wrote, even an epoch that decreased.
+        # A follower accepts everything its leader wrote, even an epoch that decreased.
         producer.set_epoch(header.producer_epoch)
         if header.is_control:
             return self._end_txn(producer, header, marker) if marker is not None else None

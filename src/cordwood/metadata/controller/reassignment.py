@@ -4,9 +4,9 @@ A reassignment begins with a change that adds the new replicas. It ends with one
 every replica of the plan is in the ISR: `partition_change` sees to that with every change of the ISR.
 
 Differences from Kafka where a running plan is replaced: the replicas to add and remove are computed again from the
-state before the first plan. A replica that only the old plan had is dropped at once, unless nobody else is in sync and
-it was in sync, is eligible (KIP-966) or led last; and one that the old plan was about to remove stays if the new one
-has it. So every plan can be completed, and cancelling the last one brings back the replicas from before the first.
+state before the first plan. A replica that only the old plan had is dropped at once, unless no other replica is in sync
+and it was in sync, is eligible (KIP-966) or led last; and one that the old plan was about to remove stays if the new
+one has it. So every plan can be completed, and cancelling the last one brings back the replicas from before the first.
 """
 
 from collections.abc import Sequence

@@ -217,7 +217,7 @@ def delete_topics(image: MetadataImage, request: DeleteTopicsRequest) -> Decisio
     for result in asked:
         key = (result.name, result.topic_id)
         if key in answered or (result.name is None and result.topic_id in named_too):
-            # One answer for all that mean the same.
+            # One answer for all identical items.
             continue
         try:
             topic = _find_to_delete(image, result, is_duplicate=counts[key] > 1)

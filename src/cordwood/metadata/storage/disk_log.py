@@ -145,7 +145,7 @@ class DiskLog:
                 self.snapshot_files.pass_over(snapshot_id)
         if self.start_offset > 0:
             raise InvalidMetadata(
-                f"the metadata log begins at offset {self.start_offset}, and no snapshot of what was before it can "
+                f"the metadata log begins at offset {self.start_offset}, and no snapshot of the earlier records can "
                 "be read"
             )
         return Loader()
@@ -199,7 +199,7 @@ class DiskLog:
         self._last_snapshot_ms = now_ms
 
     def begin_flush(self, now_ms: int) -> FlushJob:
-        """A job for any thread that makes all that was appended so far durable."""
+        """Returns a job for any thread that makes all earlier appends durable."""
         return self.log.begin_flush(now_ms)
 
     def end_flush(self, job: FlushJob) -> None:

@@ -11,7 +11,7 @@ await server.stop(grace_seconds=5)
 | `connection` | one connection: reading, sending, timeouts, back-pressure |
 | `exchange` | one request and its response, as an app sees them (ASGI's receive and send) |
 | `protocol` | bytes to requests and responses to bytes, sans-IO; h11 does the parsing |
-| `limits`, `asgi` | what a peer may use up; the types of ASGI |
+| `limits`, `asgi` | the limits of a peer's use; the types of ASGI |
 
 Only a process that serves HTTP imports this package: h11 alone costs 30 ms of a node's start.
 """

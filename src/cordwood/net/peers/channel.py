@@ -36,7 +36,7 @@ _FIRST_BYTES = 16
 
 
 class RequestTimedOut(NetworkError):
-    """No response in time; the request may or may not have been done. The connection goes on."""
+    """No response in time; the request may or may not have been done. The connection stays open."""
 
 
 class BadResponse(NetworkError):
@@ -48,7 +48,7 @@ class Channel:
 
     def __init__(self, connection: Connection, client_id: str | None, timeout_s: float) -> None:
         self.peer = connection.peer
-        # Why it serves no more.
+        # The error that ended the connection.
         self.lost_error: NetworkError | None = None
         self._connection = connection
         self._client_id = client_id
@@ -148,7 +148,7 @@ class Channel:
         return bytes(self._scratch.data[:_FIRST_BYTES]).rstrip(b"\0")
 
     async def until_lost(self) -> None:
-        """Until `lost_error` says why the connection serves no more."""
+        """Waits until the connection has ended; `lost_error` has the reason."""
         await self._lost.wait()
 
     def close(self) -> None:

@@ -91,7 +91,9 @@ class Peer:
         """The connection, once it is open and the node does not ask us to hold back."""
         address = self._address
         if address is None or self._closed:
-            raise Unreachable("the node's address is not known" if address is None else f"no more is sent to {address}")
+            raise Unreachable(
+                "the node's address is not known" if address is None else f"the connection to {address} was closed"
+            )
         connection = self._connections.opened(address)
         if connection is not None and connection.is_fit:
             return connection

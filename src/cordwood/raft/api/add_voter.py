@@ -76,7 +76,7 @@ def _begin(
         return ErrorCode.DUPLICATE_VOTER, f"Node {key.id} is a voter already: {replica.control.voters}"
     asked = ApiVersionsRequest(client_software_name="cordwood", client_software_version=__version__)
     if not replica.send(Node(key.id, *address), asked, now):
-        return ErrorCode.REQUEST_TIMED_OUT, f"A request to the new voter, {key}, is still under way"
+        return ErrorCode.REQUEST_TIMED_OUT, f"A request to the new voter, {key}, is still in progress"
     deadline = now + replica.config.quorum.request_timeout_ms
     leader.pending_change = PendingVoterChange(
         received.request_id, deadline, VoterNode(key, endpoints), request.ack_when_committed

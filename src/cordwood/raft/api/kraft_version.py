@@ -40,6 +40,6 @@ def _refusal(replica: Replica, event: UpgradeKRaftVersion) -> tuple[ErrorCode, s
     if not leader.volatile_voters.has_all_directories():
         return (
             ErrorCode.INVALID_UPDATE_VERSION,
-            "The directory id of some voter isn't known yet; each tells it to a new leader within a few seconds",
+            "The directory id of some voter isn't known yet; each reports it to a new leader within a few seconds",
         )
     return None

@@ -1,8 +1,8 @@
 """RemoveRaftVoter: the leader removes a voter, possibly itself (KIP-853).
 
-The leader appends the new voters and answers when they are committed. A leader that removed itself goes on until
-then, without counting itself, and resigns. Errors as those of AddRaftVoter, and VOTER_NOT_FOUND,
-also for the only voter.
+The leader appends the new voters and answers when they are committed. A leader that removed itself continues until
+then, without counting itself, and resigns. Errors as those of AddRaftVoter, and VOTER_NOT_FOUND, also for the only
+voter.
 """
 
 import logging

@@ -16,7 +16,7 @@ def cannot_change(replica: Replica, leader: Leader, now: int) -> ErrorAndMessage
     if leader.pending_change is not None:
         return ErrorCode.REQUEST_TIMED_OUT, "Timed out waiting for the previous voter change to complete"
     if leader.high_watermark is None:
-        # Until then voters of an earlier epoch may be uncommitted: two changes could be under way.
+        # Until then voters of an earlier epoch may be uncommitted: two changes could be in progress.
         return ErrorCode.REQUEST_TIMED_OUT, "Timed out waiting for the leader to commit a record of its epoch"
     if not replica.control.supports_reconfiguration:
         level = replica.control.kraft_version

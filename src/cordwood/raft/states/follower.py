@@ -9,7 +9,7 @@ from cordwood.raft.log import OffsetAndEpoch
 
 @dataclass(slots=True)
 class SnapshotFetch:
-    """A snapshot on its way here, piece by piece."""
+    """A snapshot that is being fetched, piece by piece."""
 
     id: OffsetAndEpoch
     size: int = 0

@@ -30,7 +30,7 @@ class PendingVoterChange:
 
 @dataclass(slots=True)
 class Leader:
-    """The one leader of its epoch, until it learns of a higher one or resigns.
+    """The one leader of its epoch, until it sees a higher one or resigns.
 
     - Its epoch begins with a LeaderChange record at `epoch_start_offset`. Nothing is committed before that record, even
       if a majority has it (Raft 5.4.2).

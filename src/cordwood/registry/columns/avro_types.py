@@ -18,8 +18,8 @@
 | uuid, of string or fixed(16) | string | string |
 | duration | struct of months, days, milliseconds, int64 each | struct |
 
-`avro_column` is a pure function of a type, and `field_order` of its result is the schema's: who writes columns as Avro
-walks both in step.
+`avro_column` is a pure function of a type, and `field_order` of its result is the schema's: a writer of columns as Avro
+walks both in parallel.
 """
 
 from __future__ import annotations

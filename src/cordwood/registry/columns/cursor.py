@@ -20,7 +20,7 @@ if cython.compiled:
 _LONG_MASK = 0xFFFF_FFFF_FFFF_FFFF
 _LAST_SHIFT = 63
 _MOST_NESTED = 200
-"""Within a value of a schema that goes on without end: the stack has an end."""
+"""Within a value of an infinitely recursive schema: the stack has an end."""
 _HIGH_BITS = 0x8080_8080_8080_8080
 
 

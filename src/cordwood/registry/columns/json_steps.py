@@ -413,7 +413,7 @@ def string_end(cursor: Cursor) -> bool:
 
 
 def escape_size(cursor: Cursor, at: int) -> int:
-    """Decodes an escape, whose backslash has been read."""
+    """The size of an escape, including the backslash."""
     size = 2
     if at + 1 < cursor.end and cursor.data[at + 1] == 117:
         size = 6

@@ -12,7 +12,7 @@
 | `allOf` of objects, or of a type and what restricts it | struct with the fields of all, or that type | as those |
 | everything else: tuples, other unions, recursive schemas, anything goes | string: the JSON text | string |
 
-Every field may be null: that a property is required is for who validates.
+Every field may be null: required properties matter only for validation.
 """
 
 from __future__ import annotations

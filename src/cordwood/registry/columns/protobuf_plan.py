@@ -94,7 +94,7 @@ class ProtobufPlan(Plan):
         return self._of(writer, tuple(decode_indexes(header)[0]))
 
     def _of(self, writer: Schema, indexes: tuple[int, ...]) -> Step:
-        """The wire has numbers, so that the reader's message is all that there is to know; if it is that message."""
+        """The wire has numbers, so only the reader's message is needed; if it is that message."""
         if not isinstance(writer, ProtobufSchema):
             return other_type(writer, "PROTOBUF")
         try:

@@ -71,9 +71,13 @@ async def body_of(request: Request) -> Json:
         raise RegistryError(415, f"HTTP 415 Unsupported Media Type: send {_CONTENT_TYPES[0]}")
     raw = await request.body()
     try:
-        body = json.loads(raw)
+        text = raw.decode()
+        body = json.loads(text)
+        if "\\u" in text:
+            # Half of a pair of surrogates can be escaped, and neither be stored nor returned.
+            json.dumps(body, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
-        raise RegistryError(400, "The body is not valid JSON") from None
+        raise RegistryError(400, "The body is not valid JSON in UTF-8") from None
     if not isinstance(body, dict):
         raise RegistryError(400, "The body must be a JSON object")
     return body

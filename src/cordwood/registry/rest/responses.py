@@ -66,7 +66,8 @@ def respond(request: Request, value: Any, status: int = 200) -> Response:
 
 
 def error_response(error: RegistryError) -> Response:
-    body = json.dumps({"error_code": error.code, "message": error.message}, ensure_ascii=False).encode()
+    # In ASCII: the message may quote what no UTF-8 has.
+    body = json.dumps({"error_code": error.code, "message": error.message}).encode()
     return Response(body, error.status, headers={"content-type": V1})
 
 

@@ -19,9 +19,14 @@ def parse_schema(
     rules that came later."""
     known = resolved if resolved is not None else {}
     try:
-        return _parse(schema_type, text, references, known, validate=validate)
+        schema = _parse(schema_type, text, references, known, validate=validate)
+        if "\\u" in text:
+            schema.canonical.encode()
     except RecursionError:
         raise InvalidSchema("The schema is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise InvalidSchema("The schema has half of a pair of surrogates (\\ud800 to \\udfff)") from None
+    return schema
 
 
 def is_descriptor(text: str) -> bool:

@@ -6,7 +6,7 @@
 >>> with Consumer("orders", bootstrap_servers="localhost:9092", value_deserializer=Deserializer(client)) as consumer:
 ...     print(next(iter(consumer)).value)
 
-The clients of this project tell them the topic and the headers of each record. On an event loop they never block: what
+The clients of this project pass them the topic and the headers of each record. On an event loop they never block: what
 they need of the registry is loaded in a thread, while the client waits.
 """
 

@@ -105,7 +105,7 @@ def context_record(context: str, max_id: int | None = None) -> Record:
 def guid_of(
     text: str, references: Sequence[Reference], metadata: Json | None = None, rule_set: Json | None = None
 ) -> str:
-    """The same for the same schema in every registry: an MD5 over all that makes it up, as Confluent's."""
+    """The same for the same schema in every registry: an MD5 over all its parts, as Confluent's."""
     digest = hashlib.md5(text.encode(), usedforsecurity=False)
     for name, subject, version in references:
         digest.update(name.encode() + subject.encode() + struct.pack(">i", version))

@@ -1,4 +1,4 @@
-"""Files in memory, for libraries that want files: no descriptor is behind them."""
+"""Files in memory, for libraries that want files: they have no descriptor."""
 
 from io import BytesIO
 

@@ -22,7 +22,7 @@ _TURN_BYTES = 1 << 20
 
 
 class _Arrivals(threading.local):
-    """A buffer for ciphertext on its way to OpenSSL. It holds nothing between calls, so all connections of a thread
+    """A buffer for ciphertext to be passed to OpenSSL. It holds nothing between calls, so all connections of a thread
     share one; each thread has its own."""
 
     def __init__(self) -> None:

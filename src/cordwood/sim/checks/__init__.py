@@ -1,4 +1,4 @@
-"""Invariants of every history. A check is a function that yields violations, in a file of its own."""
+"""Invariants of every history. A check is a function that yields violations; each has its own file."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -68,7 +68,7 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-# Of files that were damaged the others cannot hold.
+# The others cannot hold for damaged files.
 DAMAGE_CHECKS: tuple[Check, ...] = (
     no_batch_is_deleted,
     other_files_stay,
@@ -77,8 +77,8 @@ DAMAGE_CHECKS: tuple[Check, ...] = (
 )
 
 
-# Of a cluster with replicated partitions: those of its clients, as with one node, and those of its replicas. One node's
-# watermarks are followed from start to start; here another one may lead.
+# For a cluster with replicated partitions: the checks of clients, as with one node, and those of replicas. The check
+# that follows one node's watermarks from start to start is left out: another node may lead here.
 CLUSTER_CHECKS: tuple[Check, ...] = (
     an_epoch_has_one_leader,
     the_metadata_high_watermark_never_goes_back,
@@ -99,7 +99,7 @@ CLUSTER_CHECKS: tuple[Check, ...] = (
 )
 
 
-# Of the metadata quorum.
+# For the metadata quorum.
 QUORUM_CHECKS: tuple[Check, ...] = (
     an_epoch_has_one_leader,
     epochs_never_go_back,
@@ -111,7 +111,7 @@ QUORUM_CHECKS: tuple[Check, ...] = (
 )
 
 
-# Of schema registries over a replicated topic.
+# For schema registries on a replicated topic.
 REGISTRY_CHECKS: tuple[Check, ...] = (
     a_schema_has_one_id,
     registered_schemas_are_kept,

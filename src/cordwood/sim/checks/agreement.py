@@ -1,7 +1,7 @@
-"""An offset has one record: whoever was told of it, and whenever, was told the same.
+"""An offset has one record: every observer sees the same one at all times.
 
-Where a power loss may take the end of a log (`Promise.PREFIX`), this holds within an era; and from one era to a later
-one the log is cut at one place: what is the same lies before what is not.
+Where a power loss may take the end of a log (`Promise.PREFIX`), this holds within an era; and between eras the log is
+cut at one place: equal records come before different ones.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from cordwood.sim.histories.history import History, Partition, Send
 
 from .violation import Violation
 
-# offset -> (value, who says so)
+# offset -> (value, its source)
 Known = dict[int, tuple[bytes, str]]
 
 
@@ -19,7 +19,7 @@ def offsets_keep_their_records(history: History) -> Iterator[Violation]:
     sent = {value: send for send in history.sends for value in send.values}
     for partition, incarnation, offset, value, is_marker, source in _observations(history):
         if not is_marker and (value not in sent or sent[value].partition != partition):
-            yield Violation("nothing is read that nobody sent", f"{value[:60]!r} at {_at(partition, offset)}: {source}")
+            yield Violation("only sent records are read", f"{value[:60]!r} at {_at(partition, offset)}: {source}")
             continue
         first = known.setdefault((partition, history.era(incarnation)), {}).setdefault(offset, (value, source))
         if first[0] != value:

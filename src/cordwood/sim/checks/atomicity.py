@@ -1,7 +1,7 @@
 """A transaction is committed as a whole or not at all: its records in every partition, and its offsets.
 
-One of which the producer was told that it is committed, is; one that nobody asked to be committed, is not; each ends.
-What is prepared and in the ledger of an outside coordinator (KIP-939) is committed by whoever comes after its producer.
+An acknowledged commit is committed, a transaction without a commit request is not, and each one ends. A prepared
+transaction in the ledger of an external coordinator (KIP-939) is committed by its producer's successor.
 """
 
 from collections.abc import Iterator
@@ -42,11 +42,11 @@ def _judged(transaction: Transaction, ends: list[str], history: History) -> Iter
     if len(ends) > 1:
         yield Violation("a transaction is committed as a whole", f"its records are {ends}: {transaction}")
     elif transaction.fate is Fate.COMMITTED and ends not in ([], ["committed"]):
-        yield Violation("what is committed stays committed", f"its records are {ends}: {transaction}")
+        yield Violation("committed transactions stay committed", f"its records are {ends}: {transaction}")
     elif transaction.is_in_ledger and ends not in ([], ["committed"]):
-        yield Violation("what is prepared can be committed", f"its records are {ends}: {transaction}")
+        yield Violation("prepared transactions can be committed", f"its records are {ends}: {transaction}")
     elif transaction.fate is Fate.NOT_COMMITTED and "committed" in ends:
-        yield Violation("nothing is committed that nobody committed", str(transaction))
+        yield Violation("only transactions with a commit request are committed", str(transaction))
     told = {read.metadata for read in history.groups.offset_reads}
     seen = [
         commit

@@ -1,4 +1,4 @@
-"""A leader comes from the replicas that have all that is committed, unless the topic may lose some of it."""
+"""A leader is elected from the replicas with all committed records, unless the topic may lose some."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ def leaders_have_been_in_sync(history: History) -> Iterator[Violation]:
         before, leader = change.before, change.state.leader
         if before is None or leader in (-1, before.leader) or change.partition[0] in history.replicas.loose:
             continue
-        # One that joins with the change that ends a reassignment may lead from then on; it is not alone.
+        # A replica that joins with the change that completes a reassignment may lead from then on; it is not alone.
         has_joined = leader in change.state.isr and len(change.state.isr) > 1
         if not has_joined and leader not in (*before.isr, *before.elr, *before.last_known_elr):
             yield Violation(

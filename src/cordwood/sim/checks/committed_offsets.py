@@ -1,9 +1,8 @@
-"""A committed offset is the one that was committed last, and never goes back: not by a commit that came before, nor by
-one of a member that is not in the group any more.
+"""The committed offset is the last one committed, and never goes back: neither through an earlier commit, nor through
+one of a member that has left the group.
 
-Of two commits one comes before the other if it was answered before the other was begun, or if the partition had come
-into other hands in between: from then on nothing of its former owner counts. What was not answered may be done at any
-time, until then.
+One commit precedes another if it was answered before the other was sent, or if the partition changed owners in between:
+from then on commits of the former owner don't count. An unanswered commit may take effect at any time, until then.
 """
 
 from collections.abc import Iterator
@@ -34,7 +33,7 @@ def committed_offsets_never_go_back(history: History) -> Iterator[Violation]:
 
 
 class _Commits:
-    """Finds which one an offset is that was told."""
+    """Finds the commit of an offset that was read."""
 
     def __init__(self, commits: list[Commit]) -> None:
         self._numbered = {str(commit.number): commit for commit in commits if commit.has_number}
@@ -44,7 +43,7 @@ class _Commits:
                 self._others.setdefault((commit.group, commit.partition, commit.offset), []).append(commit)
 
     def those(self, read: OffsetRead) -> list[Commit]:
-        """Of those without a number, all that it may be."""
+        """All candidates among the commits without a number."""
         if read.metadata:
             return [self._numbered[read.metadata]] if read.metadata in self._numbered else []
         some = self._others.get((read.group, read.partition, read.offset), [])
@@ -52,7 +51,7 @@ class _Commits:
 
 
 def _stale_reads(reads: list[OffsetRead], acknowledged: list[Commit], commits: "_Commits") -> Iterator[Violation]:
-    """The commits known when a read begins: those acknowledged before, and those that others had read before."""
+    """The commits known when a read begins: those acknowledged before, and those read before."""
     known = [(commit.ended_s, [commit], not commit.is_transactional) for commit in acknowledged]
     for read in reads:
         seen = commits.those(read)
@@ -67,27 +66,27 @@ def _stale_reads(reads: list[OffsetRead], acknowledged: list[Commit], commits: "
         for ended_s, before, is_stable in known:
             if ended_s >= read.begun_s:
                 break
-            # The offset of a transaction counts from when its marker is written, soon after the transaction has ended;
-            # until then only those who ask for what is stable wait for it.
+            # A transaction's offset counts once its marker is written, soon after the transaction has ended; until then
+            # only fetches of stable offsets wait for it.
             if (is_stable or read.require_stable) and _all_precede(seen, before):
                 gone_back = read.offset < before[0].offset
-                invariant = "committed offsets never go back" if gone_back else "the last commit is the one that counts"
+                invariant = "committed offsets never go back" if gone_back else "the last commit wins"
                 yield Violation(invariant, f"{read}; it was {_listed(seen)}; but before: {_listed(before)}")
                 break
 
 
 def _wrong(read: OffsetRead, seen: list[Commit]) -> Violation | None:
-    """The mismatches that hold whatever came before. Commits without a number may have been read as well."""
+    """The violations that don't depend on the order of commits. Commits without a number may have been read, too."""
     if not seen:
         is_of_nobody = read.offset >= 0
-        return Violation("a committed offset is as it was committed", f"{read}; nobody's") if is_of_nobody else None
+        return Violation("a committed offset is unchanged", f"{read}; nobody's") if is_of_nobody else None
     one = seen[0]
     if (one.offset, one.group, one.partition) != (read.offset, read.group, read.partition):
-        return Violation("a committed offset is as it was committed", f"{read}; {one}")
+        return Violation("a committed offset is unchanged", f"{read}; {one}")
     if one.outcome is CommitOutcome.REFUSED:
-        return Violation("what is refused is not committed", f"{read}; {one}, error {one.error}")
+        return Violation("refused commits have no effect", f"{read}; {one}, error {one.error}")
     if one.begun_s > read.ended_s:
-        return Violation("an offset is not told before it is committed", f"{read}; {one}")
+        return Violation("offsets are visible only after their commit", f"{read}; {one}")
     return None
 
 
@@ -107,7 +106,7 @@ def _precedes(one: Commit, other: Commit) -> bool:
 
 
 def _of_former_owners(history: History) -> Iterator[Violation]:
-    """A member that goes on with what it had once is told so."""
+    """Commits of a member that continues with former partitions are rejected."""
     tenures: dict[tuple[str, Partition], list[Tenure]] = {}
     for tenure in history.groups.tenures:
         tenures.setdefault((tenure.group, tenure.partition), []).append(tenure)
@@ -123,5 +122,5 @@ def _of_former_owners(history: History) -> Iterator[Violation]:
                 and other.owner != mine.owner
                 and other.begun_s < min(commit.asked_s, other.ended_s)
             ):
-                yield Violation("only who has a partition commits for it", f"{commit}; but {other}")
+                yield Violation("only owners commit", f"{commit}; but {other}")
                 break

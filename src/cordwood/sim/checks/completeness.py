@@ -1,4 +1,4 @@
-"""Whoever is elected has everything that was committed before (Raft 5.4.3)."""
+"""An elected leader has everything that was committed before (Raft 5.4.3)."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def leaders_have_what_is_committed(history: History) -> Iterator[Violation]:
         for base_offset, batch in committed.items():
             if base_offset >= election.start_offset and own.get(base_offset) != batch:
                 yield Violation(
-                    "leaders have what is committed",
+                    "leaders have all committed batches",
                     f"node {election.node_id}, elected in epoch {election.epoch} at {election.at_s:.6f}, has "
                     f"{own.get(base_offset)} where {batch} is committed",
                 )

@@ -1,4 +1,4 @@
-"""Whatever happens to a node's files: nothing whole is deleted, other partitions are served, and losses are said."""
+"""After any damage to a node's files: nothing intact is deleted, other partitions are served, and losses are logged."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from cordwood.sim.histories.history import History, Partition
 from .violation import Violation
 
 _TOPIC_ID_FILE = "partition.metadata"
-# A line that tells of a loss has one of these words, and names the partition.
+# A log line about a loss has one of these words, and names the partition.
 _LOSSES = ("lost", "missing", "damaged", "cutting", "-stray")
 
 
 def no_batch_is_deleted(history: History) -> Iterator[Violation]:
-    """Every whole batch that was there is there, in its partition, in what was cut off it, or in a stray."""
+    """Every intact batch is still in its partition, in data cut off from it, or in a stray."""
     damage = history.damage
     kept: dict[str, list[bytes]] = defaultdict(list)
     for path, data in damage.after.items():
@@ -76,7 +76,7 @@ def what_is_lost_is_said(history: History) -> Iterator[Violation]:
         served = damage.served.get(partition)
         if served is None:
             if _has_records(damage, name) and not any(name in line for line in said):
-                yield Violation("what is lost is said", f"nothing about {name}; {_told(damage)}")
+                yield Violation("losses are logged", f"nothing about {name}; {_told(damage)}")
             continue
         flipped = any(injury.means is Means.FLIP for injury in damage.of(partition))
         for offset, value in _acknowledged(history, partition):
@@ -85,7 +85,7 @@ def what_is_lost_is_said(history: History) -> Iterator[Violation]:
                 continue
             # The checksum covers neither the base offset of a batch nor its length.
             if not flipped:
-                yield Violation("what is lost is said", f"{name}@{offset}; {_told(damage)}")
+                yield Violation("losses are logged", f"{name}@{offset}; {_told(damage)}")
                 break
 
 
@@ -101,7 +101,7 @@ def _acknowledged(history: History, partition: Partition) -> Iterator[tuple[int,
 
 
 def _may_cost_records(injury: Injury) -> bool:
-    """Everything but records is made anew; a wrong topic id makes the partition a stray."""
+    """Everything but records is rebuilt; a wrong topic id makes the partition a stray."""
     return injury.path.endswith((LOG, _TOPIC_ID_FILE))
 
 
@@ -118,7 +118,7 @@ def _has_records(damage: DamageHistory, name: str) -> bool:
 
 
 def _is_records(path: str) -> bool:
-    """Of a partition whose deletion has not begun: its topic was deleted, or it was moved to another directory."""
+    """For a partition whose deletion has not begun: its topic was deleted, or it was moved to another directory."""
     folder, _, file = path.rpartition("/")
     if folder.endswith(DELETE_DIRECTORY):
         return False
@@ -126,7 +126,7 @@ def _is_records(path: str) -> bool:
 
 
 def _partition_of(path: str) -> str:
-    """Under whatever name its directory goes."""
+    """Under any name of its directory."""
     folder = path.rpartition("/")[0].rpartition("/")[2]
     parsed = parse_directory_name(folder)
     return folder if parsed is None else directory_name(parsed.topic, parsed.partition)

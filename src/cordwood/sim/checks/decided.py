@@ -11,7 +11,7 @@ class Decided:
 
     committed: set[int] = field(default_factory=set)
     aborted: set[int] = field(default_factory=set)
-    # Of transactions that have not ended.
+    # States of transactions that have not ended.
     open: set[int] = field(default_factory=set)
 
     def of(self, offset: int) -> str:

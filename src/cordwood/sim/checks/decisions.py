@@ -27,14 +27,14 @@ def decisions_are_kept(history: History) -> Iterator[Violation]:
 
 
 def _judge(wishes: list[Wish], final: FinalMetadata) -> Iterator[Violation]:
-    """All for the same thing, of one administrator who waits for each answer: the last one done, or one after it of
-    which nothing is known, must hold."""
+    """Decisions of one administrator about one thing, one at a time: the last acknowledged one, or a later one without
+    an answer, must be in effect."""
     done = [wish for wish in wishes if wish.outcome is WishOutcome.DONE]
     if not done:
         return
     last = done[-1]
     later = [wish for wish in wishes if wish.number > last.number and wish.outcome is WishOutcome.UNKNOWN]
-    # What was not answered may happen at any time after it was sent, also after what was answered later.
+    # An unanswered request may take effect at any time after it was sent, also after later ones.
     earlier = [wish for wish in wishes if wish.number < last.number and wish.outcome is WishOutcome.UNKNOWN]
     found = final.topics.get(last.topic) if last.setting is None else final.settings.get((last.topic, last.setting))
     possible = [last, *later, *earlier]

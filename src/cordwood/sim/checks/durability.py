@@ -1,6 +1,6 @@
 """Acknowledged and read records exist at the end, unless they were deleted.
 
-With `Promise.PREFIX` that is so for what was seen since the last power loss.
+With `Promise.PREFIX` that holds for records seen since the last power loss.
 """
 
 from collections.abc import Iterator
@@ -37,21 +37,21 @@ def nothing_promised_is_lost(history: History) -> Iterator[Violation]:
                 # It came after the last reading, and a marker or a late request may have come between the two.
                 continue
             if read.records and read.records[-1].offset >= log.high_watermark:
-                yield Violation("what was read stays", f"{name} ends at {log.high_watermark}: {read}")
+                yield Violation("records that were read stay", f"{name} ends at {log.high_watermark}: {read}")
 
     refused = {value: send for send in history.sends if send.outcome is Outcome.REFUSED for value in send.values}
     for partition, log in history.final.items():
         for seen in log.records:
             if seen.value in refused:
                 yield Violation(
-                    "what is refused is not appended",
+                    "refused batches are not appended",
                     f"{partition[0]}-{partition[1]}@{seen.offset}: error {refused[seen.value].error}, "
                     f"{refused[seen.value]}",
                 )
 
 
 def _without_an_offset(history: History, partition: Partition, log: FinalLog, era: int) -> Iterator[Violation]:
-    """Of a batch that was sent again a broker may know only that it has it."""
+    """For a retried batch a broker may know only that it is a duplicate."""
     if log.start_offset > 0 or partition[0] in history.compacted or history.is_loose(partition):
         return
     there = {seen.value for seen in log.records}
@@ -66,7 +66,7 @@ def _deletions(history: History, partition: Partition, log: FinalLog, deleted_to
     name = f"{partition[0]}-{partition[1]}"
     if log.start_offset > deleted_to and history.retention_s == float("inf") and not history.is_loose(partition):
         yield Violation(
-            "nothing is deleted that nobody deleted",
+            "records are deleted only on request",
             f"{name} starts at {log.start_offset}; deletions went to {deleted_to}",
         )
     for send in history.acknowledged():
@@ -75,7 +75,7 @@ def _deletions(history: History, partition: Partition, log: FinalLog, deleted_to
             yield Violation("nothing is deleted before its time", f"{name} starts at {log.start_offset}: {send}")
     for deletion in history.deletions:
         if deletion.partition == partition and deletion.low_watermark > log.start_offset:
-            yield Violation("what was deleted stays deleted", f"{name} starts at {log.start_offset}: {deletion}")
+            yield Violation("deleted records stay deleted", f"{name} starts at {log.start_offset}: {deletion}")
 
 
 def _ranges(offsets: list[int]) -> str:

@@ -1,4 +1,4 @@
-"""A library consumer commits, by itself or when asked, what its application was given and has done: nothing beyond."""
+"""A library consumer commits only records that its application was given and has processed."""
 
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -21,4 +21,4 @@ def only_what_was_given_is_committed(history: History) -> Iterator[Violation]:
         log = there.get(commit.partition, [])
         skipped = log[bisect_left(log, commit.given_to) : bisect_left(log, commit.offset)]
         if skipped:
-            yield Violation("only what was given is committed", f"not {skipped[:10]}: {commit}")
+            yield Violation("only returned records are committed", f"not {skipped[:10]}: {commit}")

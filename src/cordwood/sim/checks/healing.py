@@ -1,4 +1,4 @@
-"""A cluster that nothing befalls any more works again within a bounded time."""
+"""After the last fault a cluster recovers within a bounded time."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Each batch is in the log once at the most, whole; those of an idempotent producer in the order of their sequences.
+"""Each batch is in the log at most once, complete; those of an idempotent producer in sequence order.
 
 Where nothing may be lost, a broker must not say of a batch that it does not follow, if all before it is acknowledged.
 There are three excuses. It was appended, and the broker was started again since: what a start knows of a producer is
@@ -98,7 +98,7 @@ def _once_whole_and_in_order(history: History, partition: Partition, log: FinalL
 
 
 def _streams_in_order(history: History, partition: Partition, log: FinalLog) -> Iterator[Violation]:
-    """The records of a library producer lie in the order of its calls, whatever was retried or failed."""
+    """The records of a library producer are in the order of its calls, despite retries and failures."""
     places = {seen.value: seen.offset for seen in log.records}
     before: dict[str, Send] = {}
     for send in history.sends:

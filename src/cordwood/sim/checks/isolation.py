@@ -1,7 +1,5 @@
-"""read_committed shows what is committed, all of it, and nothing else.
-
-Nothing that was aborted (G1a), and nothing before somebody has asked for its transaction to be committed. All that is
-committed, as far as a read goes: so no part of a transaction without the rest of it.
+"""read_committed returns all committed records, and no others. Nothing aborted (G1a), and nothing before a commit was
+requested. Within the range of a read all committed records: so no part of a transaction without the rest.
 """
 
 from collections.abc import Iterator
@@ -48,8 +46,10 @@ def _as_the_markers_say(history: History) -> Iterator[Violation]:
         shown = {seen.offset for seen in read.visible() if seen.offset >= log.start_offset}
         expected = set(range(max(read.offset, log.start_offset), read.next_offset)) & here.committed
         for offset in sorted(shown - expected):
-            yield Violation("read_committed shows what is committed", f"offset {offset} is {here.of(offset)}: {read}")
-        # A consumer that found its offset deleted has gone on at the log's start.
+            yield Violation(
+                "read_committed shows committed records only", f"offset {offset} is {here.of(offset)}: {read}"
+            )
+        # A consumer whose offset was deleted has continued at the log's start.
         deleted_to = history.deleted_to(read.partition) if read.is_polled else 0
         for offset in sorted(offset for offset in expected - shown if offset >= deleted_to):
-            yield Violation("read_committed shows all that is committed", f"offset {offset} is left out: {read}")
+            yield Violation("read_committed shows all committed records", f"offset {offset} is left out: {read}")

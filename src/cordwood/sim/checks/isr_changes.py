@@ -1,4 +1,4 @@
-"""The in-sync set changes through the controller only: what a leader goes by is what was committed in that epoch."""
+"""The in-sync set changes through the controller only: a leader uses the set committed in that epoch."""
 
 from collections.abc import Iterator
 

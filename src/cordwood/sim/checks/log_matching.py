@@ -1,4 +1,4 @@
-"""All members commit the same batches (Raft 5.3 and 5.4.3), and their logs have them when all is over."""
+"""All members commit the same batches (Raft 5.3 and 5.4.3), and their logs have them at the end."""
 
 from collections.abc import Iterator
 

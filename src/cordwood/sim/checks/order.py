@@ -21,4 +21,4 @@ def sends_keep_the_order_of_time(history: History) -> Iterator[Violation]:
                     furthest = by_end[at]
                 at += 1
             if furthest is not None and send.base_offset <= furthest.last_offset:
-                yield Violation("what is sent later lies behind", f"{furthest}, and then {send}")
+                yield Violation("later sends have higher offsets", f"{furthest}, and then {send}")

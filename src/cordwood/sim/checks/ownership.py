@@ -1,8 +1,8 @@
-"""A partition is in the hands of one member of a group at a time, and of one in a generation.
+"""A partition is owned by one member of a group at a time, and by one in a generation.
 
-Where a power loss may take the end of a log, it may take a group back to what it was. In a cluster a broker that has
-not heard yet that another one coordinates the group may go on to hear a member's heartbeats, as with Kafka: then two
-have a partition at a time, and what the former one commits does not count.
+A power loss that removes the end of a log may reset a group to an earlier state. In a cluster a former coordinator that
+doesn't know its successor yet may still accept heartbeats, as in Kafka: then two members own a partition at a time, and
+commits of the former owner don't count.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def _overlaps(tenures: list[Tenure]) -> Iterator[Violation]:
     longest: Tenure | None = None
     for tenure in sorted(tenures, key=lambda tenure: tenure.begun_s):
         if tenure.ended_s <= tenure.begun_s:
-            # It may have been taken for dead before it was told.
+            # It may have been considered dead before it got the answer.
             continue
         if longest is not None and tenure.begun_s < longest.ended_s and tenure.owner != longest.owner:
             yield Violation("a partition has one owner at a time", f"{longest}, and {tenure}")

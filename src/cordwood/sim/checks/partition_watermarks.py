@@ -1,4 +1,4 @@
-"""A leader's high watermark never goes back within its epoch, nor with its election."""
+"""A leader's high watermark never goes back, neither within its epoch nor with its election."""
 
 from collections.abc import Iterator
 

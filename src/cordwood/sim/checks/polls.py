@@ -1,6 +1,7 @@
 """Polls of a library consumer continue at its position, in order, and skip no existing record.
 
-Up to what a poll gives, all that the log has in the end was there to be given; with read_committed, see `isolation`.
+Everything up to a poll's last record that is in the final log could have been returned; for read_committed, see
+`isolation`.
 """
 
 from bisect import bisect_left
@@ -23,7 +24,7 @@ def polls_leave_nothing_out(history: History) -> Iterator[Violation]:
         if offsets != sorted(set(offsets)):
             yield Violation("a poll is in order", str(read))
         elif offsets[0] < read.offset:
-            yield Violation("a poll goes on where it was", str(read))
+            yield Violation("polls continue at the position", str(read))
         elif not read.is_committed:
             log = there.get(read.partition, [])
             expected = log[bisect_left(log, read.offset) : bisect_left(log, read.next_offset)]

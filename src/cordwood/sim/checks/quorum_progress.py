@@ -1,4 +1,4 @@
-"""The epoch of a member never goes back, whatever becomes of its node; nor does what is committed."""
+"""The epoch and the committed offset of a member never go back, whatever happens to its node."""
 
 from collections.abc import Iterator
 
@@ -20,8 +20,8 @@ def epochs_never_go_back(history: History) -> Iterator[Violation]:
 
 
 def the_metadata_high_watermark_never_goes_back(history: History) -> Iterator[Violation]:
-    """Within a start of a node, and from one leader to the next: a leader that tells less than one of an earlier epoch
-    told has forgotten what was committed. A deposed leader may still hear of older fetches, and tell less than its
+    """Within a start of a node, and from one leader to the next: a leader that reports less than one of an earlier
+    epoch has lost committed records. A deposed leader may still process older fetches, and report less than its
     successor."""
     members: dict[tuple[int, int], int] = {}
     led: dict[int, int] = {}

@@ -10,7 +10,7 @@ from .violation import Violation
 
 def reads_are_whole_and_behind_the_high_watermark(history: History) -> Iterator[Violation]:
     for what in history.broken:
-        yield Violation("what is read is as it was sent", what)
+        yield Violation("records are read as they were sent", what)
     for read in history.reads:
         if read.error or read.is_polled:
             continue
@@ -28,17 +28,16 @@ def reads_are_whole_and_behind_the_high_watermark(history: History) -> Iterator[
         if offsets and read.is_committed and offsets[-1] >= read.last_stable_offset:
             yield Violation("nothing is read past the last stable offset", str(read))
         if read.is_alone and read.next_offset <= read.offset < read.limit:
-            yield Violation("what is there can be read", str(read))
+            yield Violation("existing records can be read", str(read))
         if not read.start_offset <= read.offset <= max(read.high_watermark, read.offset):
             yield Violation("a read lies within the log", str(read))
     yield from _out_of_range(history)
 
 
 def _out_of_range(history: History) -> Iterator[Violation]:
-    """An offset that is in the log, for all that a client can know, must not be said to be out of it.
-
-    In a cluster a broker that has not heard yet that another one leads says so of what came after it: clients by hand
-    do not name the leader epoch that they believe in (KIP-320).
+    """An offset that is in the log, as far as a client can know, must not be reported as out of range. In a cluster a
+    former leader that doesn't know its successor yet may do so for later records: hand-written clients don't send their
+    leader epoch (KIP-320).
     """
     if history.replicas.states:
         return

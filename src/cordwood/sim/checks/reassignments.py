@@ -14,7 +14,7 @@ def reassignments_end_in_sync(history: History) -> Iterator[Violation]:
         if before is None:
             continue
         had = {*before.replicas} - {*before.adding_replicas}
-        # Those of a plan that was replaced may be kept until the new one is complete, as nobody else has their data.
+        # Replicas of a replaced plan may be kept until the new one is complete, if no others have their data.
         left = {*state.adding_replicas, *state.removing_replicas}
         early = sorted({*state.replicas} - left - had - {*state.isr})
         if early:

@@ -9,4 +9,4 @@ from .violation import Violation
 
 def in_sync_replicas_have_what_is_committed(history: History) -> Iterator[Violation]:
     for shortfall in history.replicas.shortfalls[:1]:
-        yield Violation("in-sync replicas have what is committed", shortfall)
+        yield Violation("in-sync replicas have all committed records", shortfall)

@@ -1,4 +1,4 @@
-"""Each replica goes by the settings that its broker knows of the topic, `min.insync.replicas` among them."""
+"""Each replica uses the topic settings known to its broker, `min.insync.replicas` among them."""
 
 from collections.abc import Iterator
 

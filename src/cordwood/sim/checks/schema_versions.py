@@ -1,5 +1,5 @@
-"""In the end every registry has what was acknowledged, without a gap in versions, and the topic says the same to a
-reader that takes uncommitted records for schemas, as Confluent's registry does."""
+"""In the end every registry has all acknowledged schemas, without gaps in versions, and so does a reader of the topic
+that reads uncommitted records, as Confluent's registry does."""
 
 from collections.abc import Iterator
 

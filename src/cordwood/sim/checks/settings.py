@@ -1,4 +1,4 @@
-"""Topics, their partitions and configurations are in the end as they were last set, after whatever crash."""
+"""In the end topics, their partitions and configurations are as they were last set, after any crash."""
 
 from collections.abc import Iterator
 
@@ -11,4 +11,4 @@ def what_was_set_stays_set(history: History) -> Iterator[Violation]:
     for name, value in history.settings.known.items():
         found = history.found_settings.get(name)
         if found is not None and found != value:
-            yield Violation("what was set stays set", f"{name} is {found}, and was {value}")
+            yield Violation("settings persist", f"{name} is {found}, and was {value}")

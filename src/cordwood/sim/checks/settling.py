@@ -1,4 +1,4 @@
-"""A group that nothing befalls any more shares out all partitions, whatever it has been through."""
+"""After the last fault a group assigns all partitions, whatever its history."""
 
 from collections.abc import Iterator
 

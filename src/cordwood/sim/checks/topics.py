@@ -1,4 +1,4 @@
-"""A topic that somebody was told of is there in the end, after whatever crash: metadata is always flushed."""
+"""A topic that a client has seen exists in the end, after any crash: metadata is always flushed."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""A consumer that reads a partition to its end through the protocol sees all that its leader has."""
+"""A consumer that reads a partition to its end through the protocol sees all of its leader's records."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,5 @@
-"""Within an incarnation of the node high watermark and log start only grow, and they keep up with what was answered."""
+"""Within an incarnation of the node high watermark and log start only grow, and they are consistent with the
+answers."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -11,7 +12,7 @@ _EARLIEST, _LATEST = -2, -1
 
 
 class Told(NamedTuple):
-    """A lower bound that somebody learned by its end, or a value that was told of a time after its begin."""
+    """A lower bound that was known by the end of a request, or a value reported after its begin."""
 
     begun_s: float
     ended_s: float

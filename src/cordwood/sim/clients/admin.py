@@ -44,7 +44,7 @@ class Admin(Client):
                 await self.pause(0.2)
 
     async def make_compacted_topic(self, name: str) -> None:
-        """One whose records go when there are later ones of their keys."""
+        """A compacted topic."""
         self.run.history.compacted.add(name)
         configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000"}
         request = CreateTopicsRequest(
@@ -85,7 +85,7 @@ class Admin(Client):
         await list_offset(self, partition, self.source.choice((EARLIEST, LATEST)))
 
     async def move(self) -> None:
-        """It is begun, or refused; what is read and written meanwhile tells whether it went well."""
+        """Starts a move; concurrent reads and writes show whether it worked."""
         topic, index = self.source.choice(self.run.partitions)
         path = self.source.choice(list(self.run.machine.disks))
         moved = AlterReplicaLogDirTopic(name=topic, partitions=[index])

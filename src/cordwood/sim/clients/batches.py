@@ -1,4 +1,4 @@
-"""Batches of records whose values tell whose they are."""
+"""Batches of records whose values identify them."""
 
 from random import Random
 

@@ -29,7 +29,7 @@ _BATCHES_SINCE = 4
 
 
 class Over(Exception):
-    """The workload has ended; what is not answered stays so."""
+    """The workload has ended; open requests stay unanswered."""
 
 
 class Run:
@@ -41,7 +41,7 @@ class Run:
         self.machine = machine
         self.cluster = cluster
         self.history = history
-        # Of a cluster: what its controllers have committed of the partitions.
+        # In a cluster: the partitions as committed by its controllers.
         self.committed: PartitionWatch | None = None
         self.is_over = False
         self.partitions: list[Partition] = []
@@ -66,7 +66,7 @@ class Run:
         return self.start_of(next(machine for machine in machines if machine.name == host))
 
     def coordinator_of(self, group: str) -> tuple[int, int] | None:
-        """Of a cluster: the broker that coordinates a group, by what is committed, and since which leader epoch."""
+        """In a cluster: the broker that coordinates a group according to committed metadata, and its leader epoch."""
         if self.committed is None:
             return None
         count = sum(topic == GROUP_TOPIC for topic, _ in self.committed.states)
@@ -85,7 +85,7 @@ class Run:
 
 class Client:
     def __init__(self, run: Run, name: str, machine: Machine | None = None) -> None:
-        """Of a cluster it asks the broker on `machine`, or else whichever its request is for."""
+        """In a cluster it asks the broker on `machine`, or else the one that is responsible for the request."""
         self.run = run
         self.name = name
         self._machine = machine
@@ -96,7 +96,7 @@ class Client:
         self._network = run.world.network.host(name)
         # By machine: the connection, and the incarnation that it is to.
         self._channels: dict[str, tuple[Channel, int]] = {}
-        # Asked for whatever any broker can answer.
+        # For requests that any broker can answer.
         self._favourite: Machine | None = None
 
     async def channel(self, machine: Machine | None = None) -> Channel:
@@ -125,7 +125,7 @@ class Client:
                 continue
             if machine is None:
                 self._favourite = chosen
-            # Nothing can have been answered on it yet, so an older one cannot answer on it.
+            # It has had no answers yet, so none can come from an older incarnation.
             self.incarnation = self.run.start_of(chosen)
             self._channels[chosen.name] = (channel, self.incarnation)
             return channel
@@ -137,7 +137,8 @@ class Client:
     async def ask(
         self, request: Request[ResponseT], version: int | None = None, machine: Machine | None = None
     ) -> ResponseT:
-        """Of `machine`, or of whoever is responsible. Raises `NetworkError`; nobody knows then what became of it."""
+        """Sends a request to `machine`, or to the responsible broker. Raises `NetworkError`; then the outcome is
+        unknown."""
         machine = machine or await self._responsible(request)
         channel = await self.channel(machine)
         incarnation = self.incarnation
@@ -186,7 +187,7 @@ class Client:
         self._favourite = None
 
     async def pause(self, seconds: float) -> None:
-        """Up to so long."""
+        """Sleeps for up to this time."""
         await asyncio.sleep(self.source.random() * seconds)
 
     def chance(self, probability: float) -> bool:

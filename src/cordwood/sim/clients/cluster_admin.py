@@ -24,7 +24,7 @@ _MAX_PARTITIONS = 4
 _MIN_REPLICAS = 2
 _TOPIC, _BROKER = 2, 4
 _SET, _DELETE = 0, 1
-# So that a reassignment takes a while; what is written between two fetches is less.
+# Small enough that a reassignment takes a while, but larger than the writes between two fetches.
 _THROTTLES_BYTES = ("30000", "300000")
 _THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 _RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
@@ -39,7 +39,7 @@ _LOOSE_SETTINGS: _Settings = (("retention.ms", ("1000", "600000")), ("min.insync
 
 
 class ClusterAdmin(Client):
-    """Of the topics that the clients of the run use. Nothing that it does takes anything from them."""
+    """An administrator of the topics that the run's clients use. None of its actions loses data."""
 
     def __init__(self, run: Run, name: str) -> None:
         super().__init__(run, name)
@@ -63,7 +63,7 @@ class ClusterAdmin(Client):
     # Reassignments
 
     async def _reassign(self) -> None:
-        """Of one partition or of several; to other brokers, to more or fewer; also of those that are on their way."""
+        """Reassigns one or several partitions, to other, more or fewer brokers; also those that are being moved."""
         partitions = self.source.sample(self.run.partitions, self.source.randint(1, len(self.run.partitions)))
         plan: dict[Partition, list[int] | None] = {}
         for partition in partitions:
@@ -90,7 +90,7 @@ class ClusterAdmin(Client):
         await self.ask(AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=_TIMEOUT_MS))
 
     async def _throttle(self) -> None:
-        """Or the throttle is taken off again."""
+        """Sets or removes the throttle."""
         topic = self.source.choice(self.run.partitions)[0]
         is_set = self.chance(0.6)
         rate = self.source.choice(_THROTTLES_BYTES)
@@ -98,7 +98,7 @@ class ClusterAdmin(Client):
         await self._alter(_TOPIC, topic, dict.fromkeys(_THROTTLED, "*" if is_set else None))
 
     async def _elect(self) -> None:
-        """The preferred replica is to lead again."""
+        """Elects the preferred replica."""
         topics = [
             TopicPartitions(topic=topic, partitions=indexes) for topic, indexes in by_topic(list(self.run.partitions))
         ]
@@ -118,8 +118,8 @@ class ClusterAdmin(Client):
 
     def _is_whole(self, topic: str) -> bool:
         """A change of min.insync.replicas clears the eligible leader replicas, as in Kafka. If the disk of the only
-        replica in sync is lost after that, nobody knows which others had all that was committed. So where disks are
-        lost, the minimum is changed only while all replicas are in sync."""
+        in-sync replica is lost after that, the other replicas with all committed records are unknown. So in runs that
+        lose disks, the minimum is changed only while all replicas are in sync."""
         committed = self.run.committed
         assert committed is not None
         states = [state for (name, _), state in committed.states.items() if name == topic]
@@ -145,7 +145,7 @@ class ClusterAdmin(Client):
         await self.look(topic)
 
     async def look(self, topic: str) -> None:
-        """The clients are told of partitions that are new."""
+        """Tells the clients about new partitions."""
         request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
         response = await self.ask(request, MetadataRequest.stable_versions.high)
         for described in response.topics:

@@ -33,7 +33,7 @@ _FINAL_EPOCH = -1
 
 class Consumer(Client):
     def __init__(self, run: Run, name: str, partitions: list[Partition], *, is_committed: bool | None = None) -> None:
-        """`is_committed`: whether it reads what is committed only; None: now so, now so."""
+        """`is_committed`: whether it reads committed records only; None: at random."""
         super().__init__(run, name)
         self._is_committed = is_committed
         self._positions = dict.fromkeys(partitions, 0)
@@ -111,9 +111,9 @@ class _Session:
         self.version = version
         self.id = session_id
         self.epoch = epoch
-        # What the broker takes our positions to be.
+        # Our positions in the broker's session.
         self.sent: dict[Partition, int] = {}
-        # Of a cluster: what it reads, and from whom.
+        # In a cluster: the partitions that it reads, and their brokers.
         self.partitions: list[Partition] = []
         self.machine: Machine | None = None
 

@@ -9,7 +9,7 @@ EARLIEST, LATEST = -2, -1
 
 
 async def list_offset(client: Client, partition: Partition, timestamp: int) -> Listed | None:
-    """None: the broker has an error to tell. Raises `NetworkError`."""
+    """Returns None if the broker reports an error. Raises `NetworkError`."""
     run = client.run
     begun_s = run.now_s
     response = await client.ask(

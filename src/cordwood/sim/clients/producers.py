@@ -20,7 +20,7 @@ from .batches import encode, new_send
 from .client import Client, Over, Run, by_topic
 
 _ACKS = (0, 1, -1)
-# With replicas, what one of them has acknowledged may be lost with it.
+# With replicas, records acknowledged by one of them may be lost with it.
 _REPLICATED_ACKS = (0, -1, -1, -1)
 _ZSTD_SINCE = 7
 _TIMEOUT_MS = 3_000
@@ -40,7 +40,7 @@ _REFUSALS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
 }
-# The broker says that a batch does not follow what it has of the producer.
+# The broker rejects a batch as out of sequence.
 _SEQUENCE_ERRORS = {
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
@@ -50,7 +50,7 @@ _SEQUENCE_ERRORS = {
 
 
 class PlainProducer(Client):
-    """One request at a time, to one or more partitions; what is not answered is not sent again."""
+    """One request at a time, to one or more partitions; unanswered requests are not sent again."""
 
     async def work(self) -> None:
         try:
@@ -73,7 +73,7 @@ class PlainProducer(Client):
         batches = {partition: encode(self, send) for partition, send in sends.items()}
         if self.chance(_CORRUPT):
             broken = self.source.choice(list(batches.values()))
-            # Behind the checksum, which covers all that follows it.
+            # After the checksum, which covers everything that follows it.
             broken[self.source.randrange(21, len(broken))] ^= 1 << self.source.randrange(8)
         version = self.source.randint(_ZSTD_SINCE, ProduceRequest.stable_versions.high)
         request = produce_request(self.run, batches, acks)
@@ -90,7 +90,7 @@ class PlainProducer(Client):
 
 
 class IdempotentProducer(Client):
-    """To one partition, several requests in flight; all that is not answered is sent again, in order."""
+    """To one partition, several requests in flight; all unanswered requests are sent again, in order."""
 
     def __init__(self, run: Run, name: str, partition: Partition, acks: int = -1) -> None:
         super().__init__(run, name)

@@ -49,7 +49,7 @@ _REFUSED = frozenset(
 
 
 class QuorumAdmin(Client):
-    """Has topics of its own, each of which it creates once; waits for the answer to each wish."""
+    """Has its own topics, each of which it creates once; waits for the answer to each request."""
 
     def __init__(self, run: Run, name: str, machine: Machine | None = None) -> None:
         """It asks any broker, or the one on `machine`."""
@@ -115,7 +115,7 @@ class QuorumAdmin(Client):
 
     def _answered(self, wish: Wish, error: int) -> None:
         wish.ended_s = self.run.now_s
-        # A broker asks the controller again when it gets no answer, and may then hear that what it wants is done.
+        # A broker retries at the controller when it gets no answer, and may then get the error of a repetition.
         done_before = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if wish.value is None else ErrorCode.TOPIC_ALREADY_EXISTS
         if error == ErrorCode.NONE or (wish.setting is None and error == done_before):
             wish.outcome = WishOutcome.DONE

@@ -1,6 +1,6 @@
 """The broker of a cluster that a request is for: the leader of its partition, the coordinator of its group, or any.
 
-A client that asks by hand learns who leads from the metadata of some broker, which may be outdated.
+A hand-written client finds the leader in the metadata of some broker, which may be outdated.
 """
 
 from random import Random

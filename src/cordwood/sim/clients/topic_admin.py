@@ -1,4 +1,4 @@
-"""The client of a workload that creates, grows, configures and deletes topics that nobody else uses."""
+"""A client that creates, grows, configures and deletes its own topics."""
 
 from collections.abc import Callable
 from functools import partial
@@ -45,7 +45,8 @@ class TopicAdmin(Client):
                 try:
                     await action(self._names[number])
                 except NetworkError:
-                    # What was not answered may happen at any time: nobody can be sure of this one any more.
+                    # An unanswered request may take effect at any time: the state of this topic is unknown from here
+                    # on.
                     self._settings.forget(self._names[number])
                     self._settings.forget(_config_of(self._names[number]))
                     self._names[number] += "+"
@@ -103,7 +104,7 @@ class TopicAdmin(Client):
         return error == ErrorCode.NONE
 
     async def look(self) -> None:
-        """Looks at what is there in the end."""
+        """Records the final state."""
         found = self.run.history.found_settings
         metadata = await self.ask_until_answered(MetadataRequest(topics=None), MetadataRequest.stable_versions.high)
         partitions = {topic.name: len(topic.partitions) for topic in metadata.topics}

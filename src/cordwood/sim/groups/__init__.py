@@ -1,1 +1,1 @@
-"""Members of groups, of both protocols, and what they ask a coordinator for."""
+"""Members of groups, of both protocols, and their requests to coordinators."""

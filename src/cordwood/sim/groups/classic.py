@@ -1,6 +1,6 @@
 """A member of a group in the classic protocol: join, sync, heartbeats, and all partitions back before joining again.
 
-Or, in a cooperative group (KIP-429), only those that it is not to keep: what changes hands is nobody's for a while.
+Or, in a cooperative group (KIP-429), only those that it must give up: a partition that moves has no owner for a while.
 """
 
 from cordwood.runtime.network import NetworkError
@@ -31,7 +31,7 @@ _HEARTBEAT_STATIC_SINCE = 3
 _LEAVE_BATCHES_SINCE = 3
 _EAGER, _COOPERATIVE = ("range", "roundrobin"), ("cooperative-sticky",)
 _SUBSCRIPTION_VERSIONS = 4
-# With what a member has, and since which generation.
+# A member's partitions and their generation.
 _COOPERATIVE_SUBSCRIPTION_SINCE = 2
 _BACKOFF_S = 0.3
 # Without rebalance_timeout_ms in the request, the session's is taken.
@@ -46,7 +46,7 @@ class ClassicMember(Member):
         self._subscription_version = self.source.randrange(low, _SUBSCRIPTION_VERSIONS)
         # How many there were when it assigned them, if it leads.
         self._partition_count: int | None = None
-        # What it let go of waits for its next owner.
+        # The released partitions wait for their next owner.
         self._has_let_go = False
 
     @property
@@ -63,7 +63,7 @@ class ClassicMember(Member):
             await self.pause(_BACKOFF_S)
 
     async def _join_group(self) -> JoinGroupResponse | None:
-        """None: it has to be tried again."""
+        """None: the caller must retry."""
         low = _REBALANCE_TIMEOUT_SINCE if self.instance_id is None else _JOIN_STATIC_SINCE
         version = self.source.randint(low, JoinGroupRequest.stable_versions.high)
         owned = self.hands.held if self.plan.is_cooperative else []
@@ -125,8 +125,8 @@ class ClassicMember(Member):
         if response.error_code:
             self._note_lost_membership(ErrorCode(response.error_code))
             return False
-        # Not that it was heard: who joins and syncs once more in a generation gets the same answers, and its session
-        # goes on as it was, as in Kafka. The first heartbeat tells.
+        # This doesn't show that the session was renewed: a member that joins and syncs again within a generation gets
+        # the same answers, and its session isn't extended, as in Kafka. The first heartbeat shows it.
         self.hands.was_left_alone(asked_s)
         self._take(decode_assignment(bytes(response.assignment)))
         self._heartbeat_due_s = self.run.now_s
@@ -173,7 +173,7 @@ class ClassicMember(Member):
             self.member_id = ""
             raise Fenced(error.name)
         if error == ErrorCode.ILLEGAL_GENERATION:
-            # The group has gone on without it.
+            # The group has continued without it.
             self.hands.let_go_of_all()
 
     def note_error(self, error: ErrorCode) -> None:

@@ -1,4 +1,4 @@
-"""A member of a group in the consumer protocol (KIP-848): one heartbeat after the other, and what their answers ask."""
+"""A member of a group in the consumer protocol (KIP-848): sends heartbeats, and follows their responses."""
 
 from cordwood.runtime.network import NetworkError
 from cordwood.sim.clients.client import Run, by_topic
@@ -31,7 +31,7 @@ class ConsumerMember(Member):
         self._heartbeat_due_s = 0.0
         self._assignor = self.source.choice(_ASSIGNORS)
         self._regex = "|".join(plan.topics) if self.chance(_REGEX) else None
-        # What the coordinator was last told that is in hand; None: it has to be told everything.
+        # The owned partitions last reported to the coordinator; None: the next heartbeat must be complete.
         self._told: list[Partition] | None = None
 
     @property
@@ -114,14 +114,14 @@ class ConsumerMember(Member):
                 await self.pause(self.plan.rebalance_timeout_s * 1.5)
             await self.commit_before_letting_go()
             if not all(partition in self.hands for partition in revoked):
-                raise Fenced("it heard so when it committed")
+                raise Fenced("it got that error when it committed")
             self.hands.let_go(revoked)
         self.hands.take(
             [partition for partition in assigned if partition not in self.hands],
             self.instance_id or self.member_id,
         )
         if self._told != self.hands.held:
-            # What was let go of, and what was taken, is told at once.
+            # Released and newly owned partitions are reported at once.
             self._heartbeat_due_s = self.run.now_s
 
     def _partitions(self, assignment: Assignment) -> list[Partition]:

@@ -1,4 +1,4 @@
-"""Finding a coordinator, and what it says when it cannot be asked."""
+"""Finds a coordinator, and converts its errors."""
 
 from cordwood.runtime.network import NetworkError
 from cordwood.sim.clients.client import Client
@@ -20,7 +20,7 @@ UNAVAILABLE = frozenset(
         ErrorCode.REQUEST_TIMED_OUT,
     }
 )
-"""It is to be looked for again, and asked again. Whether it has done what it was asked for is not known."""
+"""The coordinator must be looked up and asked again. The outcome of the request is unknown."""
 
 
 async def find_coordinator(client: Client, key: str, key_type: int = GROUP) -> None:

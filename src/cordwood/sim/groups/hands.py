@@ -16,11 +16,11 @@ class Hands:
         self._session_timeout_s = session_timeout_s
         self._rebalance_timeout_s = rebalance_timeout_s
         self._tenures: dict[Partition, Tenure] = {}
-        # Those that may have been somebody else's for a while.
+        # Partitions that another member may have owned for a while.
         self._doubted: list[Partition] = []
-        # Of each partition, the number of the last tenure.
+        # The number of each partition's last tenure.
         self._last: dict[Partition, int] = {}
-        # What comes next of those whose committed offset is known; the rest cannot be read yet.
+        # The next offsets of partitions whose committed offset is known; the rest cannot be read yet.
         self.positions: dict[Partition, int] = {}
         self._session_ends_s = self._rebalance_ends_s = float("-inf")
 
@@ -33,7 +33,7 @@ class Hands:
 
     @property
     def unknown(self) -> list[Partition]:
-        """Those whose committed offset has to be asked for."""
+        """Partitions whose committed offset must be fetched."""
         return [partition for partition in self._tenures if partition not in self.positions]
 
     def position(self, partition: Partition) -> Position:
@@ -47,7 +47,7 @@ class Hands:
         return self._tenures[partition].begun_s
 
     def was_heard(self, asked_s: float) -> None:
-        """The coordinator takes the member for alive from then on, when it asked for what is answered now."""
+        """The session is renewed as of the time when the request was sent."""
         self._session_ends_s = asked_s + self._session_timeout_s
 
     def was_left_alone(self, asked_s: float) -> None:
@@ -62,13 +62,13 @@ class Hands:
             self._last[partition] = tenure.number
 
     def was_left(self) -> None:
-        """It says that it goes: others may have all of it from now on, whatever the member holds."""
+        """The member is leaving: others may own its partitions from now on."""
         for tenure in self._tenures.values():
             self._end(tenure)
 
     def doubt(self) -> None:
-        """The group may have gone on without it for a while, and then what it holds is others'. Until it lets go it may
-        commit as a member of the new generation, as in Kafka: that is nobody's."""
+        """The group may have continued without it for a while, and then its partitions belong to others. Until it
+        releases them it may commit as a member of the new generation, as in Kafka: such a commit has no owner."""
         self.was_left()
         self._doubted = self.held
         self._last.update(dict.fromkeys(self.held, -1))

@@ -38,7 +38,7 @@ def decode_assignment(data: bytes) -> list[Partition]:
 
 
 def assign(subscriptions: dict[str, bytes], partitions: list[Partition]) -> dict[str, list[Partition]]:
-    """In turns, to the members that want the topic."""
+    """Assigns in turn to the members that subscribe to the topic."""
     topics_of = {member: set(_decode(subscription).topics) for member, subscription in subscriptions.items()}
     assigned: dict[str, list[Partition]] = {member: [] for member in sorted(subscriptions)}
     for partition in sorted(partitions):
@@ -51,7 +51,7 @@ def assign(subscriptions: dict[str, bytes], partitions: list[Partition]) -> dict
 def without_what_others_have(
     subscriptions: dict[str, bytes], assigned: dict[str, list[Partition]]
 ) -> dict[str, list[Partition]]:
-    """They let go of it first. Of two that claim the same, the one of the later generation has it."""
+    """Former owners release a partition first. Of two claims, the one of the later generation wins."""
     owners: dict[Partition, tuple[int, str]] = {}
     for member, encoded in subscriptions.items():
         subscription = _decode(encoded)
@@ -66,9 +66,9 @@ def without_what_others_have(
 
 
 def may_not_know(generation: int, joined: JoinGroupResponse, instance_id: str | None) -> bool:
-    """Returns whether a member of this generation may have been given something since that it does not know of, so that
-    others may have had what it has. Who is not static is out of a group whose rebalance it misses; and where nobody
-    leads, the coordinator knows what each member has, however many epochs it has missed."""
+    """Returns whether a member of this generation may have missed an assignment, so that others may have owned its
+    partitions. A dynamic member that misses a rebalance is removed; and in a group without a leader the coordinator
+    knows what each member owns, however many epochs it has missed."""
     is_next = joined.generation_id in (generation, generation + 1)
     return not is_next and (instance_id is not None or bool(joined.leader))
 

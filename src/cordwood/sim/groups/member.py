@@ -21,7 +21,7 @@ _MAX_AWAY_S = 3.0
 _COMMIT = 0.5
 _BEFORE_LETTING_GO = 0.5
 _STABLE = 0.5
-# In a turn of a member's life, of which there are some five a second.
+# Per turn of a member's loop; there are about five a second.
 _DEATH = 0.02
 _LEAVING = 0.02
 _STALL = 0.03
@@ -43,9 +43,9 @@ class GroupPlan:
     topics: tuple[str, ...]
     session_timeout_s: float
     rebalance_timeout_s: float
-    # An empty group is made anew by who joins with the other protocol, and its generations begin again.
+    # An empty group is recreated by a member that joins with the other protocol, and its generations start again.
     has_both_protocols: bool
-    # Of classic members: they keep what they have while the group is rebalanced (KIP-429).
+    # Classic members keep their partitions during a rebalance (KIP-429).
     is_cooperative: bool
 
 
@@ -61,7 +61,7 @@ class Member(Client, ABC):
         self.is_calm = False
         self.hands = Hands(run, plan.group_id, plan.session_timeout_s, plan.rebalance_timeout_s)
 
-    # ---- what the protocols do each in their own way
+    # ---- differs between the protocols
 
     @property
     @abstractmethod
@@ -73,7 +73,7 @@ class Member(Client, ABC):
 
     @abstractmethod
     async def heartbeat(self) -> None:
-        """If one is due. Raises `Fenced`, `Rebalancing`, `NetworkError`."""
+        """Sends a heartbeat if one is due. Raises `Fenced`, `Rebalancing`, `NetworkError`."""
 
     @abstractmethod
     async def leave(self) -> None:
@@ -105,12 +105,12 @@ class Member(Client, ABC):
             self.hands.let_go_of_all()
 
     async def _live(self) -> None:
-        """As a member, until it dies, leaves, or is told something else."""
+        """Acts as a member until it dies, leaves, or gets an error."""
         while True:
             if self.is_calm:
                 pass
             elif self.chance(_STALL):
-                # It does nothing for so long that it may be taken for dead, and then goes on as if nothing was.
+                # It stalls for so long that it may be considered dead, and then continues.
                 await asyncio.sleep(self.plan.session_timeout_s * self.source.uniform(0.5, 2.0))
             elif self.chance(_DEATH):
                 await self.die()
@@ -139,7 +139,7 @@ class Member(Client, ABC):
         try:
             await self.leave()
         except NetworkError:
-            # Whether it was heard or not: this process is gone.
+            # Whether the request arrived or not: this process has ended.
             self.disconnect()
         self.forget_identity()
         await self.pause(_MAX_AWAY_S)
@@ -147,7 +147,7 @@ class Member(Client, ABC):
     # ---- reading and committing
 
     async def consume(self) -> None:
-        """A turn of its life. Raises `Fenced`, `Rebalancing`, `NetworkError`."""
+        """One turn of its loop. Raises `Fenced`, `Rebalancing`, `NetworkError`."""
         if self.hands.unknown:
             await self.look_up_positions(require_stable=self.chance(_STABLE))
         if self.hands.positions:

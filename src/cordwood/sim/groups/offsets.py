@@ -53,7 +53,7 @@ _REFUSALS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """As whom a member speaks."""
+    """The identity of a member in its requests."""
 
     member_id: str = ""
     instance_id: str | None = None
@@ -67,7 +67,7 @@ NOBODY = Identity()
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Of a partition in the hands of a member; or what somebody else sets it to."""
+    """The offset of a partition owned by a member; or one set from outside."""
 
     offset: int
     tenure: int = -1
@@ -155,7 +155,7 @@ async def committed_offsets(
     run = client.run
     low = _STABLE_SINCE if require_stable else OffsetFetchRequest.stable_versions.low
     version = client.source.randint(low, OffsetFetchRequest.stable_versions.high)
-    # Who asks for all is not told of those that have nothing but pending offsets, as in Kafka.
+    # A fetch of all offsets omits partitions with only pending offsets, as in Kafka.
     wants_all = version >= _ALL_SINCE and not require_stable and client.chance(_ALL_PARTITIONS)
     request = _fetch_request(client, group, None if wants_all else partitions, identity, version)
     request.require_stable = require_stable
@@ -164,7 +164,7 @@ async def committed_offsets(
     if coordinator is not None and (
         coordinator != run.coordinator_of(group) or coordinator[0] != run.node_of(client.incarnation)
     ):
-        # As with Kafka, a broker that has not heard yet that another one coordinates the group tells what it knows.
+        # As in Kafka, a former coordinator that doesn't know its successor yet answers with its own state.
         client.routes.forget_coordinators()
         raise NetworkError("it may be outdated")
     told, error = _told(client, response, version)

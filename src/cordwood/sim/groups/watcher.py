@@ -33,7 +33,7 @@ class Watcher(Client):
             return
 
     async def look(self, judge: Client) -> None:
-        """When all is over: until it is told."""
+        """At the end of the run: repeats until it gets an answer."""
         while True:
             try:
                 if await self._ask(judge):
@@ -49,7 +49,7 @@ class Watcher(Client):
         return not isinstance(told, ErrorCode)
 
     async def _reset(self) -> None:
-        """The coordinator lets nobody do so while the group has members."""
+        """The coordinator rejects this while the group has members."""
         partition = self.source.choice(self.run.partitions)
         position = Position(self.source.randrange(3))
         await commit_offsets(self, self._group_id, {partition: position}, NOBODY)

@@ -49,20 +49,20 @@ class Served:
 class DamageHistory:
     def __init__(self) -> None:
         self.injuries: list[Injury] = []
-        # The files that nobody may delete, as they were when the node was started after the damage.
+        # The files that must not be deleted, as they were when the node was started after the damage.
         self.before: Files = {}
         self.after: Files = {}
-        # Files of somebody else.
+        # Foreign files.
         self.foreign: Files = {}
         # Why the node did not start, without and with consent.
         self.refusals: list[str] = []
-        # The damaged files are as they were: all has to be there.
+        # The damaged files are restored: everything must exist.
         self.is_restored = False
         # It was started with consent to any loss of metadata.
         self.has_consent = False
-        # What the node has said before that.
+        # The node's log lines before that.
         self.warnings_before = 0
-        # Topics whose deletion was asked for.
+        # Topics whose deletion was requested.
         self.deleted_topics: set[str] = set()
         # The topics in the end; None if the node did not start.
         self.topics: set[str] | None = None

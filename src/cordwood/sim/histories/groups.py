@@ -8,16 +8,15 @@ from cordwood.sim.partition import Partition, partition_name
 
 @dataclass(slots=True, eq=False)
 class Tenure:
-    """A partition in the hands of a member, from when it was told so.
-
-    `ended_s` is until when nobody else may have it: when the member let go of it, just before it said so, or when it
-    may have been taken for dead, if that was before. Those of one partition are ordered by their numbers.
+    """The ownership of a partition by a member, from the response with the assignment. Until `ended_s` no other member
+    may own it: until the member released it, just before it reported that, or until it may have been considered dead,
+    if that was earlier. Those of one partition are ordered by their numbers.
     """
 
     number: int
     group: str
     partition: Partition
-    # The instance, of a static member; who replaces it has its partitions.
+    # The instance id of a static member; its replacement gets its partitions.
     owner: str
     # In which a leader has assigned it; -1 where no leader has.
     generation: int
@@ -39,11 +38,9 @@ class CommitOutcome(Enum):
 
 @dataclass(slots=True, eq=False)
 class Commit:
-    """An offset of one partition that was to be committed. Its number goes with it as metadata, so whoever is told of
-    the offset knows which commit it was. Those that a library consumer makes by itself have no number.
-
-    One that is part of a transaction begins and ends with the request that commits that, some time after it was asked
-    for.
+    """A commit of one partition's offset. Its number is stored as metadata, so a reader of the offset can tell the
+    commit. Automatic commits of a library consumer have no number. A commit in a transaction begins and ends with the
+    request that commits the transaction, some time after it was made.
     """
 
     number: int
@@ -51,7 +48,7 @@ class Commit:
     group: str
     partition: Partition
     offset: int
-    # That of the member who committed; -1 of others.
+    # The generation of the committing member; -1 for others.
     tenure: int
     begun_s: float
     ended_s: float = float("inf")
@@ -60,7 +57,7 @@ class Commit:
     transaction: int = -1
     asked_s: float = 0.0
     has_number: bool = True
-    # What a library consumer had given its application, and that was through with; -1 if nobody knows.
+    # The position up to which a library consumer's application has processed records; -1 if unknown.
     given_to: int = -1
 
     @property
@@ -77,7 +74,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class OffsetRead:
-    """A committed offset as OffsetFetch told it; -1 if it knew of none."""
+    """A committed offset as returned by OffsetFetch; -1 if there was none."""
 
     client: str
     group: str
@@ -90,7 +87,7 @@ class OffsetRead:
 
     def __str__(self) -> str:
         return (
-            f"{self.client} was told of offset {self.offset} (commit {self.metadata or 'none'}) for "
+            f"{self.client} read offset {self.offset} (commit {self.metadata or 'none'}) for "
             f"{partition_name(self.partition)} in {self.group}, {self.begun_s:.6f}-{self.ended_s:.6f}"
         )
 
@@ -100,5 +97,5 @@ class GroupHistory:
         self.tenures: list[Tenure] = []
         self.commits: list[Commit] = []
         self.offset_reads: list[OffsetRead] = []
-        # What nobody had when a group had been left alone for long.
+        # The unowned partitions of a group that was undisturbed for long.
         self.left_over: list[str] = []

@@ -1,7 +1,7 @@
 """The actions and observations of a run's clients, with times: the input of the checks.
 
-A value is sent by one `Send` only, so wherever it is read it tells whose it is. `incarnation` is the start of the node
-that answered. Times are those of the simulation; what was begun after something else had ended came after it.
+A value is sent by one `Send` only, so it identifies the send wherever it is read. `incarnation` is the start of the
+node that answered. Times are those of the simulation; an action that began after another had ended came after it.
 """
 
 from collections.abc import Iterator
@@ -21,9 +21,9 @@ from .transactions import TransactionHistory
 class Promise(Enum):
     """The meaning of an acknowledgement in this run."""
 
-    DURABLE = "flush.messages=1: what is acknowledged or read survives everything"
-    KILLS = "the defaults, without a power loss: what is acknowledged or read survives the process"
-    REPLICATED = "acks=all, min.insync.replicas=2: what is acknowledged survives if a replica in sync keeps its disk"
+    DURABLE = "flush.messages=1: acknowledged and read records survive everything"
+    KILLS = "the defaults, without a power loss: acknowledged and read records survive the process"
+    REPLICATED = "acks=all, min.insync.replicas=2: acknowledged records survive if an in-sync replica keeps its disk"
     PREFIX = "the defaults, with power losses: each may take the end of a log"
 
 
@@ -45,14 +45,14 @@ class Send:
     keys: tuple[bytes | None, ...]
     acks: int
     begun_s: float
-    # Of an idempotent producer; -1 otherwise.
+    # The sequence of an idempotent producer; -1 otherwise.
     producer_id: int = -1
     producer_epoch: int = 0
     sequence: int = -1
     # Its number, if it is part of one.
     transaction: int = -1
     attempts: int = 1
-    # Of a library producer that keeps the order of what it sends: which one, in which of its lives.
+    # The library producer, if it preserves order, and its life.
     stream: str = ""
     # The node that it was sent to first.
     first_incarnation: int = 0
@@ -110,7 +110,7 @@ class Seen:
     offset: int
     timestamp: int
     value: bytes
-    # Of the batch that it came in.
+    # The offset of its batch.
     producer_id: int = -1
     producer_epoch: int = -1
     is_transactional: bool = False
@@ -133,14 +133,14 @@ class Read:
     records: tuple[Seen, ...]
     # Behind the last batch that came, which may have lost all its records to compaction.
     next_offset: int
-    # It asked for this partition alone and without limits: what is there has to come.
+    # It fetched only this partition, without limits: all records must be returned.
     is_alone: bool = False
     is_committed: bool = False
     last_stable_offset: int = -1
     # Transactions that were aborted: a producer's id, and where it began.
     aborted: tuple[tuple[int, int], ...] = ()
-    # It is what a library consumer gave its application, who knows nothing of watermarks: `offset` is what had to come
-    # next, `next_offset` what has to now.
+    # Records that a library consumer returned to its application, which knows no watermarks: `offset` is the position
+    # before, `next_offset` the one after.
     is_polled: bool = False
 
     @property
@@ -172,7 +172,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The earliest or latest offset, or the first with a timestamp, as ListOffsets told it."""
+    """The earliest or latest offset, or the first with a timestamp, as returned by ListOffsets."""
 
     partition: Partition
     incarnation: int
@@ -190,7 +190,7 @@ class Deletion:
     partition: Partition
     offset: int
     begun_s: float
-    # What was answered; -1 if nothing was.
+    # The answer; -1 if there was none.
     low_watermark: int = -1
     incarnation: int = 0
     ended_s: float = float("inf")
@@ -198,7 +198,7 @@ class Deletion:
 
 @dataclass(slots=True)
 class FinalLog:
-    """A whole partition as it is read when all is over."""
+    """A whole partition as read at the end."""
 
     start_offset: int
     high_watermark: int
@@ -209,7 +209,7 @@ class FinalLog:
 
 
 class Settings:
-    """Of things that one client sets, one after the other, the value that each has for certain."""
+    """The certain values of things that one client sets sequentially."""
 
     def __init__(self) -> None:
         self.known: dict[str, str] = {}
@@ -229,37 +229,37 @@ class History:
         self.listed: list[Listed] = []
         self.deletions: list[Deletion] = []
         self.final: dict[Partition, FinalLog] = {}
-        # The topics that somebody was told of, and those that are there in the end, with their ids.
+        # The topics that clients have seen, and those that exist in the end, with their ids.
         self.topics: dict[str, str] = {}
         self.final_topics: dict[str, str] = {}
         # Batches that could not be decoded.
         self.broken: list[str] = []
-        # Of time-based look-ups in the final log: (partition, timestamp, offset, its timestamp).
+        # Time-based look-ups in the final log: (partition, timestamp, offset, its timestamp).
         self.looked_up: list[tuple[Partition, int, int, int]] = []
         self.sequence_gaps: list[SequenceGap] = []
         # Topics whose records go when a later one has their key.
         self.compacted: set[str] = set()
-        # How old records have to be before they may go; infinite if they never do.
+        # The retention time of records; infinite if they never expire.
         self.retention_s = float("inf")
-        # What was set (topics, their partitions, configurations), and what was found in the end.
+        # Changes of topics, partitions and configurations, and the final state.
         self.settings = Settings()
         self.found_settings: dict[str, str] = {}
         # Incarnations after which the power was lost.
         self.power_losses: list[int] = []
-        # What library clients ran into that they should not have.
+        # Unexpected errors of library clients.
         self.client_failures: list[str] = []
         # The warnings and errors that the node has logged.
         self.warnings: list[str] = []
-        # What was done to its files, where that was done.
+        # Damage to its files, if any.
         self.damage = DamageHistory()
-        # What members of groups, and transactional producers, did.
+        # The actions of group members and transactional producers.
         self.groups = GroupHistory()
         self.transactions = TransactionHistory()
-        # What the members of the metadata quorum did.
+        # The actions of members of the metadata quorum.
         self.quorum = QuorumHistory()
-        # What the replicas of partitions did.
+        # The actions of replicas of partitions.
         self.replicas = ReplicaHistory()
-        # What clients of schema registries were answered.
+        # The answers to clients of schema registries.
         self.registry = RegistryHistory()
 
     def deleted_to(self, partition: Partition) -> int:
@@ -268,13 +268,13 @@ class History:
         return max((deletion.offset for deletion in self.deletions if deletion.partition == partition), default=0)
 
     def era(self, incarnation: int) -> int:
-        """Within an era nothing that was acknowledged or read may be lost."""
+        """Within an era no acknowledged or read record may be lost."""
         if self.promise is not Promise.PREFIX:
             return 0
         return sum(lost < incarnation for lost in self.power_losses)
 
     def is_loose(self, partition: Partition) -> bool:
-        """Returns whether what is acknowledged may be lost."""
+        """Returns whether acknowledged records may be lost."""
         return partition[0] in self.replicas.loose
 
     def acknowledged(self) -> Iterator[Send]:

@@ -39,7 +39,7 @@ class Election:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A member tells its node that these batches are committed."""
+    """A member reports these batches to its node as committed."""
 
     at_s: float
     node_id: int
@@ -52,7 +52,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """A member goes on from a snapshot that it was sent."""
+    """A member continues from a snapshot that it received."""
 
     at_s: float
     node_id: int
@@ -79,7 +79,7 @@ class Wish:
     topic: str
     # None: the topic itself.
     setting: str | None
-    # Of the setting; "" for a topic to be created, None for one to be deleted.
+    # The value of the setting; "" for a topic to be created, None for one to be deleted.
     value: str | None
     begun_s: float
     ended_s: float = float("inf")
@@ -93,7 +93,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class FinalMetadata:
-    """A broker's metadata when all is over: topics, ids and settings."""
+    """A broker's metadata at the end: topics, ids and settings."""
 
     node_id: int
     topics: dict[str, str]
@@ -110,7 +110,7 @@ class QuorumHistory:
     failures: list[str] = field(default_factory=list)
     wishes: list[Wish] = field(default_factory=list)
     final: list[FinalMetadata] = field(default_factory=list)
-    # The metadata logs when all is over, by node.
+    # The metadata logs at the end, by node.
     final_logs: dict[int, tuple[Batch, ...]] = field(default_factory=dict)
-    # What had not happened when the time after healing was over.
+    # Conditions that weren't met in time after healing.
     unhealed: list[str] = field(default_factory=list)

@@ -36,7 +36,7 @@ Contents = Mapping[str, Mapping[int, tuple[int, str]]]
 @dataclass(slots=True)
 class RegistryHistory:
     registrations: list[Registration] = field(default_factory=list)
-    # What a registry answered by an id, after its registration was acknowledged: (registration, registry, schema).
+    # A registry's answer for an id after its registration was acknowledged: (registration, registry, schema).
     reads: list[tuple[Registration, str, str | None]] = field(default_factory=list)
-    # By the name of who says so: each registry, and a reader of the topic that takes uncommitted records for schemas.
+    # By source: each registry, and a reader of the topic that reads uncommitted records.
     final: dict[str, Contents] = field(default_factory=dict)

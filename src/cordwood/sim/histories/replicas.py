@@ -16,7 +16,7 @@ class Led:
     partition: Partition
     epoch: int
     high_watermark: int
-    # Those that the leader takes to be in sync, by which partition epoch.
+    # The leader's in-sync set, and its partition epoch.
     isr: tuple[int, ...] = ()
     partition_epoch: int = -1
 
@@ -55,11 +55,11 @@ class ReplicaHistory:
     differences: list[str] = field(default_factory=list)
     # Replicas in sync that lack records below the high watermark.
     shortfalls: list[str] = field(default_factory=list)
-    # Replicas that go by other settings than those that their broker knows of the topic.
+    # Replicas with other settings than their broker knows for the topic.
     stale_settings: list[str] = field(default_factory=list)
-    # Topics that may lose what is acknowledged: acks=1, or leaders that are not in sync.
+    # Topics that may lose acknowledged records: acks=1, or unclean leader elections.
     loose: set[str] = field(default_factory=set)
-    # Brokers may lose what others count on, one at a time.
+    # Brokers may lose acknowledged data, one at a time.
     disks_may_go: bool = False
-    # When all is over, the offsets that the leader of each partition has below its high watermark.
+    # At the end, the offsets of each partition's leader below its high watermark.
     final_offsets: dict[Partition, list[int]] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from enum import Enum
 class Fate(Enum):
     """A producer's knowledge of the outcome of its transaction."""
 
-    # Nobody has asked for it to be committed, so it must not be.
+    # No commit was requested, so it must not be committed.
     NOT_COMMITTED = "not committed"
     # It has been asked for, and not been answered with success.
     UNKNOWN = "unknown"
@@ -26,7 +26,7 @@ class Transaction:
     # When it was asked for to be committed, and when that was answered.
     commit_begun_s: float = float("inf")
     commit_ended_s: float = float("inf")
-    # An outside coordinator has it down as committed: whoever has the transactional id sees to it (KIP-939).
+    # An external coordinator has recorded it as committed: the owner of the transactional id commits it (KIP-939).
     is_in_ledger: bool = False
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class Incarnation:
-    """A producer id and epoch that somebody was given for a transactional id; what had it before is fenced."""
+    """A producer id and epoch assigned for a transactional id; the previous owner is fenced."""
 
     client: str
     transactional_id: str

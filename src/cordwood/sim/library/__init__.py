@@ -1,1 +1,1 @@
-"""Clients of the project's own library in a run: producers, consumers and members, beside those that ask by hand."""
+"""Clients of the project's own library in a run: producers, consumers and members, beside the hand-written ones."""

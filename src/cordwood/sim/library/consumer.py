@@ -1,4 +1,4 @@
-"""A consumer of the library that is given its partitions by hand: it polls, seeks, pauses, and begins anew."""
+"""A consumer of the library with manually assigned partitions: it polls, seeks, pauses, and restarts."""
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.consumer import Consumer, Records
@@ -18,12 +18,12 @@ _CLOSE = 0.02
 
 class LibraryConsumer(LibraryClient):
     def __init__(self, run: Run, name: str, partitions: list[Partition], *, is_committed: bool | None = None) -> None:
-        """`is_committed`: whether it reads what is committed only; None: the one or the other in each of its lives."""
+        """`is_committed`: whether it reads committed records only; None: chosen for each of its lives."""
         super().__init__(run, name)
         self._partitions = partitions
         self._is_committed = is_committed
         self._tap = Tap(run, run.world.network.host(name))
-        # Of each, what has to come next.
+        # The next offset of each partition.
         self._positions: dict[Partition, int] = {}
 
     async def live(self) -> None:
@@ -75,13 +75,13 @@ class LibraryConsumer(LibraryClient):
 def note_poll(
     client: Client, records: Records, positions: dict[Partition, int], begun_s: float, *, is_committed: bool
 ) -> None:
-    """Records the result of a poll; `positions` go on behind it."""
+    """Records the result of a poll, and advances `positions`."""
     run = client.run
     for chosen, some in records.items():
         partition = (chosen.topic, chosen.partition)
         next_offset = some[-1].offset + 1
         if run.history.promise is not Promise.PREFIX:
-            # A poll gives what was fetched some time before: where a power loss may come between, nobody knows when.
+            # A poll returns records fetched some time before: if a power loss may come in between, the time is unknown.
             read = Read(
                 client.name,
                 partition,

@@ -1,6 +1,6 @@
 """Messages between a library member and its coordinator: how long it owns its partitions, and what it commits.
 
-Commits that the library makes by itself have no number in their metadata; those of the application have.
+Automatic commits have no number in their metadata; those of the application have one.
 """
 
 from collections.abc import Iterator
@@ -56,15 +56,15 @@ class GroupWatch(Watch):
         self._plan = plan
         self._hands = hands
         self._generation = -1
-        # What it was last told to have, by its consumer group.
+        # Its last assignment in its consumer group.
         self._assigned: set[Partition] = set()
         self._planned: dict[str, Commit] = {}
-        # What each request that is on its way commits, and how often each commit was sent.
+        # The commits of each request in flight, and how often each commit was sent.
         self._commits: dict[int, dict[Partition, Commit]] = {}
         self._attempts: dict[int, int] = {}
 
     def begin(self) -> None:
-        """A process that is started knows nothing."""
+        """A new process has no state."""
         self.given.clear()
         self._generation = -1
         self._assigned.clear()
@@ -72,7 +72,8 @@ class GroupWatch(Watch):
         self._commits.clear()
 
     def plan(self, partition: Partition, offset: int) -> Commit:
-        """One that the application is about to make, with its number; it is in the history once it is sent."""
+        """Registers a commit that the application is about to make, with its number; it enters the history once it is
+        sent."""
         commit = self._new_commit(partition, offset)
         self._planned[str(commit.number)] = commit
         return commit
@@ -101,7 +102,7 @@ class GroupWatch(Watch):
             case OffsetFetchRequest():
                 self._told(request, response, sent_s)
 
-    # ---- for how long it has what it has
+    # ---- duration of ownership
 
     def _joined(self, response: JoinGroupResponse, instance_id: str | None) -> None:
         if may_not_know(self._generation, response, instance_id):
@@ -128,7 +129,7 @@ class GroupWatch(Watch):
                 for topic in response.assignment.topic_partitions
                 for index in topic.partitions
             }
-        # While it has what it is to give up, its time goes by, whatever else it is told.
+        # While it holds partitions to be revoked, its rebalance timeout runs, regardless of other answers.
         if self._assigned.issuperset(self._hands.held):
             self._hands.was_left_alone(sent_s)
 
@@ -168,13 +169,13 @@ class GroupWatch(Watch):
                     continue
                 note_commit(self._member, commit, ErrorCode(answer.error_code))
                 if commit.outcome is CommitOutcome.REFUSED and self._attempts[commit.number] > 1:
-                    # What was sent before it may have been done.
+                    # Earlier requests may have been executed.
                     commit.outcome = CommitOutcome.UNKNOWN
 
     # ---- where to begin
 
     def _told(self, request: OffsetFetchRequest, response: OffsetFetchResponse, sent_s: float) -> None:
-        # Of a cluster nobody can tell here who has answered, and whether that one still coordinates the group.
+        # In a cluster it is unknown here which node answered, and whether it still coordinates the group.
         is_certain = self._run.cluster is None
         for partition, offset, metadata in self._offsets(response):
             if is_certain:
@@ -195,7 +196,7 @@ class GroupWatch(Watch):
                 self.given[partition] = Given(max(offset, 0), max(offset, 0))
 
     def _was_set_by_others(self, metadata: str) -> bool:
-        """Whoever sets offsets from outside does not look whether they are there: who reads then begins elsewhere."""
+        """Offsets set from outside may not exist: then the reader starts elsewhere."""
         return any(str(commit.number) == metadata and commit.tenure < 0 for commit in self._run.history.groups.commits)
 
     def _offsets(self, response: OffsetFetchResponse) -> Iterator[tuple[Partition, int, str]]:

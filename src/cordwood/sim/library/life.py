@@ -37,10 +37,10 @@ class LibraryClient(Client, ABC):
 
     @abstractmethod
     async def live(self) -> None:
-        """In a process of its own, from the start of the program until it ends. It ends when the run is over."""
+        """Runs one life in its own process. It ends when the run is over."""
 
     def died(self) -> None:
-        """Its process is gone, by itself or not."""
+        """Its process has ended or was killed."""
 
     async def work(self) -> None:
         while not self.run.is_over:
@@ -52,7 +52,7 @@ class LibraryClient(Client, ABC):
         process = self._process = self.run.world.process(f"{self.name}/{self.lives}")
         ended = asyncio.get_running_loop().create_future()
         process.when_killed(lambda: ended.set_result(None))
-        # Not before it begins, and now and then while it does whatever it does.
+        # Not before it begins, and sometimes during its work.
         is_killed = not self.is_calm and self.chance(_KILLED)
         deadline_s = self.run.now_s + self.source.random() * _MAX_LIFE_S if is_killed else float("inf")
         process.start(self._run(process))
@@ -64,7 +64,7 @@ class LibraryClient(Client, ABC):
     async def _run(self, process: Process) -> None:
         try:
             await self.live()
-        except Exception as error:  # noqa: BLE001  # whatever it is, the seed has found it
+        except Exception as error:  # noqa: BLE001  # any error is a finding of the seed
             if process.alive:
                 self.complain(f"{type(error).__name__}: {error}")
         process.kill()
@@ -78,7 +78,7 @@ class LibraryClient(Client, ABC):
         self.run.world.trace.note("failed", self.name, what)
         self.run.history.client_failures.append(f"{self.name}: {what}")
 
-    # ---- what all of them need
+    # ---- shared helpers
 
     @property
     def bootstrap(self) -> list[Address]:
@@ -90,7 +90,7 @@ class LibraryClient(Client, ABC):
         return SeededRandom(self.source.getrandbits(63))
 
     def network_settings(self) -> dict[str, Any]:
-        """Patience for a world in which nothing lasts."""
+        """Timeouts that suit the simulated faults."""
         return {
             "request_timeout_ms": self.source.choice((700, 2_000)),
             "default_api_timeout_ms": 3_000,
@@ -120,7 +120,7 @@ class LibraryClient(Client, ABC):
         )
 
     async def _started(self, make: Callable[[], S]) -> S:
-        """A client of the library; at its start one does not insist, so it is made again until a node answers."""
+        """A client of the library; at its start a client gives up, so it is created again until a node answers."""
         while True:
             made = make()
             try:

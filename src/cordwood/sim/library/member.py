@@ -39,12 +39,12 @@ _EAGER = (("range", "roundrobin"), ("roundrobin", "range"), ("sticky", "range", 
 _COOPERATIVE = ("cooperative-sticky",)
 _REMOTE_ASSIGNORS = (None, "uniform", "range")
 
-# What ends a member's part in its group: another has its place, or the group is not for it.
+# Errors that end a membership: the member was replaced, or the group is incompatible.
 _ENDS = {
     ErrorCode.FENCED_INSTANCE_ID,
     ErrorCode.UNRELEASED_INSTANCE_ID,
     ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-    # What a group of the other protocol is to who may not join it.
+    # The error of a group of the other protocol that the member may not join.
     ErrorCode.GROUP_ID_NOT_FOUND,
 }
 # A commit may come too late.
@@ -62,7 +62,7 @@ class LibraryMember(LibraryClient):
         *,
         commits: bool = True,
     ) -> None:
-        """`protocol`: classic, or consumer (KIP-848). `commits`: it does, by itself or not."""
+        """`protocol`: classic, or consumer (KIP-848). `commits`: it commits, automatically or explicitly."""
         super().__init__(run, name)
         self.plan = plan
         self.instance_id = instance_id
@@ -93,7 +93,7 @@ class LibraryMember(LibraryClient):
                 await consumer.close(0)
                 return
             if not self.is_calm and self.chance(_STALL):
-                # The application is busy for so long that it may be taken for stuck; heartbeats go on meanwhile.
+                # The application is busy for so long that it may be considered stuck; heartbeats continue.
                 await asyncio.sleep(self.plan.session_timeout_s * self.source.uniform(0.5, 2.0))
             elif not self.is_calm and self.chance(_LEAVING):
                 self._is_through()
@@ -150,7 +150,7 @@ class LibraryMember(LibraryClient):
         return records
 
     def _is_through(self) -> None:
-        """The application comes back, so it has done what it was given."""
+        """The application polls again, so it has processed its records."""
         for given in self._watch.given.values():
             given.done = given.position
 
@@ -183,7 +183,7 @@ class LibraryMember(LibraryClient):
     def _let_go(self, partitions: list[Partition]) -> None:
         for partition in partitions:
             if partition not in self.hands:
-                self.complain(f"is to let go of {partition_name(partition)}, which it does not have")
+                self.complain(f"must release {partition_name(partition)}, which it does not own")
         self.hands.let_go([partition for partition in partitions if partition in self.hands])
         for partition in partitions:
             self._watch.given.pop(partition, None)
@@ -212,7 +212,7 @@ class LibraryMember(LibraryClient):
         }
         for partition, committed in offsets.items():
             if committed.metadata not in acknowledged:
-                self.complain(f"was told that {committed} is committed for {partition}, which nobody said")
+                self.complain(f"got {committed} as committed for {partition}, which was never answered")
 
     def _offsets(self, partitions: list[Partition]) -> dict[TopicPartition, OffsetAndMetadata]:
         """With numbers, by which they are known."""

@@ -1,4 +1,4 @@
-"""A producer of the library: records one by one, of which it makes batches and sends them until they are answered."""
+"""A producer of the library: sends single records, which it batches and retries until they are answered."""
 
 from cordwood.client.errors import BrokerError, ClientError, Closed, NetworkFailed, TimedOut
 from cordwood.client.producer.deliveries import Delivery
@@ -53,7 +53,7 @@ class LibraryProducer(LibraryClient):
             client_id=self.name,
             acks=-1 if self._is_idempotent or self._is_replicated else source.choice((0, 1, -1)),
             enable_idempotence=self._is_idempotent,
-            # What is not idempotent and sent again may be there twice.
+            # Without idempotence, retried records may be duplicated.
             retries=0x7FFF_FFFF if self._is_idempotent else 0,
             compression_type=source.choice(_CODECS),
             linger_ms=source.choice((0, 5, 200)),
@@ -92,17 +92,17 @@ class LibraryProducer(LibraryClient):
         error = note_delivery(self, self._tap, send, delivery)
         is_overdue = send.ended_s - send.begun_s >= self._gives_up_s
         if isinstance(error, NetworkFailed) and is_overdue:
-            # A connection that breaks when a batch is overdue may be the reason that is told, as in Kafka.
+            # A connection that breaks when a batch is overdue may be the reported reason, as in Kafka.
             return
         if error is not None and not self._may_fail_with(error):
             self.complain(f"{type(error).__name__}: {error}; {send}")
 
     def _may_fail_with(self, error: ClientError) -> bool:
-        """Where nothing is lost, brokers have nothing to say against what an idempotent producer sends."""
+        """If nothing is lost, brokers must not reject an idempotent producer's batches."""
         if isinstance(error, TimedOut | Closed):
             return True
         if self._is_replicated and isinstance(error, BrokerError) and error.retriable:
-            # Too few replicas are in sync, or there is no leader, for longer than it may take.
+            # Too few replicas are in sync, or there is no leader, for longer than the timeout.
             return True
         if self._is_idempotent and self.run.history.promise is not Promise.PREFIX:
             return False
@@ -114,13 +114,13 @@ class LibraryProducer(LibraryClient):
         except TimedOut:
             return
         except NetworkFailed:
-            # It is how one hears of losses where nothing is acknowledged, and there only.
+            # This error may only occur without acknowledgements, where it reports losses.
             if acks != 0:
                 raise
 
 
 def note_delivery(client: LibraryClient, tap: Tap, send: Send, delivery: Delivery) -> ClientError | None:
-    """Notes the outcome of a record; the reason, if it was not delivered."""
+    """Records the outcome of a record; returns the reason if it was not delivered."""
     if send.ended_s < float("inf"):
         client.complain(f"told twice: {send}")
     send.ended_s = client.run.now_s

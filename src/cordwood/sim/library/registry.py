@@ -1,4 +1,4 @@
-"""Schema registries, each on a machine of its own that is killed, paused and cut off; and clients that register."""
+"""Schema registries, each on its own machine that is killed, paused and isolated; and clients that register."""
 
 import asyncio
 import json
@@ -88,7 +88,7 @@ class SimulatedRegistry(LibraryClient):
 
 
 class RegistryClient(Client):
-    """Registers schemas, some of which others register, too, and reads what was registered."""
+    """Registers schemas, some of which others register, too, and reads them back."""
 
     def __init__(self, run: Run, name: str, registries: list[SimulatedRegistry]) -> None:
         super().__init__(run, name)

@@ -1,6 +1,6 @@
 """Observes a library client's connections from outside: the responding node, requests and responses.
 
-An application cannot see when its heartbeats are answered, or what is committed by itself; the checks need to know.
+An application cannot see the answers to its heartbeats, or automatic commits; the checks need both.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -19,7 +19,7 @@ _START = Struct(">hhi")
 
 
 class Watch:
-    """Hears of the requests that it wants to hear of, and of their answers. `sent_s`: when the request was sent."""
+    """Gets the requests that it is interested in, and their answers. `sent_s`: when the request was sent."""
 
     wanted: Collection[type[Request[Any]]] = ()
 
@@ -29,7 +29,7 @@ class Watch:
 
 
 class Tap:
-    """A `Network` that a client connects with. `incarnation`: of the node whose answer has come last."""
+    """A `Network` for a client. `incarnation`: that of the node whose answer came last."""
 
     def __init__(self, run: Run, host: Network, watch: Watch | None = None) -> None:
         self.incarnation = 0
@@ -51,7 +51,7 @@ class Tap:
         self, host: str, port: int, tls: ClientTls | None = None, options: SocketOptions | None = None
     ) -> Connection:
         connection = await self._host.connect(host, port, tls, options)
-        # Nothing can have been answered on it yet, so an older one cannot answer on it.
+        # It has had no answers yet, so none can come from an older incarnation.
         return _TappedConnection(connection, self._run.start_at(host), self, self._watch, self._run)
 
 
@@ -64,7 +64,7 @@ class _TappedConnection(ConnectionWrapper):
         self._run = run
         self._wanted = {request.api_key: request for request in watch.wanted}
         self._out, self._in = _Frames(), _Frames()
-        # By correlation id, of what is watched.
+        # Watched requests by correlation id.
         self._awaited: dict[int, tuple[Request[Any], int, float]] = {}
         self._buffer: memoryview | bytearray = bytearray()
 
@@ -87,7 +87,7 @@ class _TappedConnection(ConnectionWrapper):
                 self._answered(frame)
         super().received(count)
 
-    # ---- what is watched
+    # ---- watched requests
 
     def _asked(self, frame: bytes) -> None:
         api_key, version, correlation_id = _START.unpack_from(frame)

@@ -37,11 +37,11 @@ _PATIENCE = 0.9
 
 
 class Lost(Exception):
-    """The producer cannot go on; its application closes it and begins anew."""
+    """The producer cannot continue; its application closes it and starts over."""
 
 
 class TransactionWatch(Watch):
-    """As whom a producer speaks, and when its transaction is asked for to be committed."""
+    """A producer's identity, and the time of its commit request."""
 
     wanted = (InitProducerIdRequest, EndTxnRequest)
 
@@ -70,11 +70,11 @@ class TransactionWatch(Watch):
                 Incarnation(self._client.name, self._transactional_id, *self.producer, self._run.now_s)
             )
         elif response.producer_id >= 0:
-            # Each transaction has an epoch of its own (KIP-890).
+            # Each transaction has its own epoch (KIP-890).
             self.producer = (response.producer_id, response.producer_epoch)
 
     def committed(self) -> None:
-        """The application was told so."""
+        """The application got this outcome."""
         assert self.transaction is not None
         self.transaction.fate = Fate.COMMITTED
         self.transaction.commit_ended_s = self._run.now_s
@@ -88,7 +88,7 @@ class TransactionWatch(Watch):
 
 
 class Transactor:
-    """In the process of `client`. What raises `Lost` leaves a producer that is of no use any more."""
+    """Runs in the process of `client`. After `Lost` the producer is unusable."""
 
     def __init__(self, client: LibraryClient, transactional_id: str, timeout_ms: int) -> None:
         self.transactional_id = transactional_id
@@ -160,13 +160,13 @@ class Transactor:
         try:
             await self._insist(lambda: producer.send_offsets_to_transaction(offsets, group))
         except CommitFailed as error:
-            # The group has gone on without this member.
+            # The group has continued without this member.
             raise TransactionAbortable from error
 
     async def end(self, producer: Producer, *, commit: bool) -> bool:
         """Returns whether it was committed; otherwise it was aborted."""
         if not self._client.is_calm and self._client.chance(_STALL):
-            # Its transaction may be aborted meanwhile, or its place taken.
+            # Its transaction may have been aborted, or its id taken over.
             await self._client.pause(self.timeout_ms * 2 / 1000)
         if commit:
             try:
@@ -179,7 +179,7 @@ class Transactor:
         return False
 
     async def complete(self, producer: Producer, state: PreparedTxnState, transaction: Transaction | None) -> None:
-        """Ends what is prepared as a ledger says: committed if it is this one. Raises `Lost`."""
+        """Ends a prepared transaction according to a ledger: commits it if it is this one. Raises `Lost`."""
         self.watch.transaction = transaction
         await self._insist(lambda: producer.complete_transaction(state), is_patient=True)
         if transaction is not None:
@@ -189,10 +189,10 @@ class Transactor:
         self.watch.committed()
         for send in self._sends:
             if send.outcome is not Outcome.ACKNOWLEDGED:
-                self._client.complain(f"was told that {self.watch.transaction} is committed, with {send}")
+                self._client.complain(f"got a commit of {self.watch.transaction}, with {send}")
 
     async def _insist(self, call: Callable[[], Awaitable[object]], *, is_patient: bool = False) -> None:
-        """A call that is not done in time is made again, which goes on waiting. Raises `TransactionAbortable`."""
+        """A call that times out is repeated, which continues to wait. Raises `TransactionAbortable`."""
         while True:
             try:
                 await call()
@@ -210,7 +210,7 @@ class Transactor:
                 raise Lost from error
 
     def new_commit(self, group: str, partition: Partition, offset: int, tenure: int) -> Commit:
-        """Of an offset that is to be committed with the transaction."""
+        """For an offset to be committed with the transaction."""
         assert self.watch.transaction is not None
         commit = Commit(self._run.next_number(), self._client.name, group, partition, offset, tenure, begun_s=math.inf)
         commit.transaction = self.watch.transaction.number

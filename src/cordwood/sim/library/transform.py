@@ -1,4 +1,5 @@
-"""Consume, transform, produce with the library (KIP-447): what a poll gives is written together with the offsets."""
+"""Consume, transform, produce with the library (KIP-447): the records of a poll are written together with the
+offsets."""
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.consumer import Consumer, Records
@@ -19,7 +20,7 @@ _CLOSE_TIMEOUT_S = 0.5
 
 
 class LibraryTransform(LibraryMember):
-    """Each has a transactional id of its own. It commits within transactions only."""
+    """Each has its own transactional id, and commits within transactions only."""
 
     def __init__(
         self, run: Run, name: str, plan: GroupPlan, protocol: str, timeout_ms: int, targets: list[Partition]
@@ -42,8 +43,8 @@ class LibraryTransform(LibraryMember):
             assert self._producer is not None
             producer, self._producer = self._producer, None
             await producer.close(timeout=self.source.random() * _CLOSE_TIMEOUT_S)
-            # Where the group stands is not known until whatever was begun is over: a successor of the producer sees to
-            # that, and a member that joins anew asks.
+            # The group's offsets are unknown until the open transaction has ended: a successor of the producer ends it,
+            # and a member that joins again fetches them.
             await self._initialized()
             await self._begin_anew(consumer)
             return
@@ -86,7 +87,7 @@ class LibraryTransform(LibraryMember):
             self._watch.given[topic, index] = Given(offset, offset)
 
     async def _committed(self, consumer: Consumer, partition: TopicPartition) -> int:
-        """It cannot go on without, however long the node is away."""
+        """It cannot continue without it, however long the node is down."""
         while True:
             try:
                 committed = (await consumer.committed(partition))[partition]

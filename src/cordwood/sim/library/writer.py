@@ -62,18 +62,19 @@ class LibraryWriter(LibraryClient):
 
 
 class LibraryPreparingWriter(LibraryWriter):
-    """A ledger outside decides (KIP-939): a transaction that it has down as committed is, whoever sees to that."""
+    """An external ledger decides (KIP-939): a transaction recorded there as committed is committed, by this producer or
+    a successor."""
 
     def __init__(self, run: Run, name: str, transactional_id: str, timeout_ms: int) -> None:
         super().__init__(run, name, transactional_id, timeout_ms)
-        # The last that was decided; what an application keeps outlives its process.
+        # The last decision; an application's ledger outlives its process.
         self._ledger: tuple[PreparedTxnState, Transaction] | None = None
 
     async def start(self) -> Producer:
         return await self.transactor.started(transaction_two_phase_commit_enable=True)
 
     async def initialize(self, producer: Producer) -> None:
-        """Ends what a predecessor has prepared, as the ledger says."""
+        """Ends a predecessor's prepared transaction according to the ledger."""
         await self.transactor.initialize(producer, keep_prepared=True)
         state, transaction = self._ledger if self._ledger is not None else (PreparedTxnState(), None)
         await self.transactor.complete(producer, state, transaction)

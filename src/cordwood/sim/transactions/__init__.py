@@ -1,1 +1,1 @@
-"""Transactional producers of both generations, and what they make of what they read."""
+"""Transactional producers of both generations, and consume-transform-produce loops."""

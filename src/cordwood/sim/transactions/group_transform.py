@@ -1,7 +1,6 @@
-"""Consume, transform, produce as members of a group (KIP-447): each has a transactional id of its own.
-
-Nobody fences the producer of a member whose partitions are given to another. Its offsets are refused, since it is not
-in the generation any more; and what it committed before, the other waits for.
+"""Consume, transform, produce as members of a group (KIP-447): each has its own transactional id. The producer of a
+member whose partitions move to another is not fenced. Its offsets are rejected, since it is not in the generation any
+more; and the other member waits for its earlier commits.
 """
 
 from cordwood.sim.clients.client import Run
@@ -55,7 +54,7 @@ class _Transform(Member):
             ):
                 self.hands.positions[partition] = read.next_offset
         except Lost:
-            # Where it stands is asked for again, once whatever it has begun is over.
+            # Offsets are fetched again once the open transaction has ended.
             self._producer.producer_id = -1
             await self._producer.initialize()
             self.hands.positions.pop(partition, None)

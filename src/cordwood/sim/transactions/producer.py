@@ -1,9 +1,8 @@
 """A transactional producer: what Kafka's clients do, with both generations of the protocol, one request at a time.
 
-Version 1 says which partitions it will write to, and keeps its epoch from one transaction to the next. So a request
-that is not answered, and may arrive in a later transaction, would do harm there: the producer takes a new epoch. In
-version 2 (KIP-890) the broker adds partitions by itself and each transaction has an epoch of its own; anything can be
-sent again.
+Version 1 says which partitions it will write to, and keeps its epoch from one transaction to the next. So an unanswered
+request could arrive in a later transaction and do harm: the producer takes a new epoch. In version 2 (KIP-890) the
+broker adds partitions and each transaction has its own epoch; anything can be sent again.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +33,7 @@ from cordwood.wire.schema import Request, ResponseT
 _BACKOFF_S = 0.2
 _DEATH = 0.01
 _STALL = 0.02
-# Writes to partitions that it has not added, which the broker must not let it do.
+# Writes to partitions that it has not added, which the broker must reject.
 _FORGETFUL = 0.02
 # Between the versions of an API that the two generations use.
 _ZSTD_SINCE = 7
@@ -62,11 +61,11 @@ class Generation(Enum):
 
 
 class Lost(Exception):
-    """The producer cannot go on as who it was: it is fenced, or does not know what has become of a request."""
+    """The producer cannot continue with its epoch: it is fenced, or the outcome of a request is unknown."""
 
 
 class Died(Exception):
-    """The process is gone, in the middle of what it did."""
+    """The process died in the middle of an action."""
 
 
 class TransactionalProducer(Client):
@@ -88,18 +87,18 @@ class TransactionalProducer(Client):
         return (self.producer_id << 16) + self.producer_epoch
 
     async def initialize(self) -> None:
-        """Fences whoever had the transactional id, and ends what it had begun."""
+        """Fences the previous owner of the transactional id, and ends its transaction."""
         versions = InitProducerIdRequest.stable_versions
         request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self.timeout_ms)
         low = versions.low
         if self.producer_id >= 0 and self.chance(_RECOVERS):
-            # KIP-360: only if nobody has fenced it.
+            # KIP-360: only if it has not been fenced.
             request.producer_id, request.producer_epoch = self.producer_id, self.producer_epoch
             low = _RECOVERY_SINCE
         await self.take_id(request, self.source.randint(low, versions.high))
 
     async def take_id(self, request: InitProducerIdRequest, version: int) -> InitProducerIdResponse:
-        """Until it is given; raises `Lost` if it is not."""
+        """Retries until it succeeds; raises `Lost` if it does not."""
         await find_coordinator(self, self.transactional_id, TRANSACTION)
         self.producer_id = -1
         while True:
@@ -259,8 +258,7 @@ class TransactionalProducer(Client):
         await self._ask_until_done(request, errors_of, version, again=self.generation is Generation.V2)
 
     async def end(self, transaction: Transaction, *, commit: bool) -> None:
-        """Raises `Lost` also where nobody knows whether it has. The transaction may be a predecessor's that was left to
-        this producer."""
+        """Raises `Lost` also if the outcome is unknown. The transaction may be a predecessor's."""
         request = EndTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=self.producer_id,

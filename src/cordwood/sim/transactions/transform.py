@@ -1,7 +1,5 @@
-"""Consume, transform, produce: what is read from one partition is written to others, exactly once.
-
-The offset that it has come to is part of the transaction. Who is given the transactional id next goes on from there,
-and fences whoever had it before.
+"""Consume, transform, produce: records of one partition are written to others, exactly once. The input offset is part
+of the transaction. The next owner of the transactional id continues from there, and fences the previous one.
 """
 
 from cordwood.runtime.network import NetworkError
@@ -54,7 +52,7 @@ class Transform(TransactionalProducer):
             return
 
     async def _look_up_position(self) -> None:
-        """Behind all that was committed: what is still pending is waited for."""
+        """After everything committed: waits for pending offsets."""
         await find_coordinator(self, self._group)
         while True:
             try:

@@ -1,4 +1,4 @@
-"""One step of consume, transform, produce: what was read, what comes of it, and how far it went, as one transaction."""
+"""One step of consume, transform, produce: the records read, the results, and the new offset, as one transaction."""
 
 from cordwood.sim.clients.client import Client
 from cordwood.sim.clients.consumer import fetch_topics, note_read, partitions_of

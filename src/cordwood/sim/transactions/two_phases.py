@@ -1,7 +1,7 @@
-"""Transactions of two phases (KIP-939): an outside coordinator decides, and a successor carries it out.
+"""Transactions of two phases (KIP-939): an external coordinator decides, and a successor executes the decision.
 
-When all is written the transaction is prepared, and its outcome goes into a ledger outside. Who comes after a producer
-that died then finds it open, as nothing times out, and ends it as the ledger says.
+After the writes the transaction is prepared, and its outcome goes into an external ledger. The successor of a dead
+producer finds it still open, since it has no timeout, and ends it according to the ledger.
 """
 
 from cordwood.sim.histories.transactions import Fate, Transaction
@@ -15,10 +15,10 @@ _NONE = -1
 
 
 class PreparingWriter(Writer):
-    """One at a time for a transactional id: the ledger does not know who may write into it."""
+    """One at a time per transactional id: the ledger has no fencing."""
 
     async def initialize(self) -> None:
-        """Ends what a predecessor has left open. Raises `Lost`, `Died`."""
+        """Ends a predecessor's open transaction. Raises `Lost`, `Died`."""
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id,
             transaction_timeout_ms=self.timeout_ms,

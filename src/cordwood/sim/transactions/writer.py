@@ -34,7 +34,7 @@ class Writer(TransactionalProducer):
         await self.end(transaction, commit=commit)
 
     async def filled(self) -> Transaction:
-        """One in which everything is written. Raises `Lost`, `Died`."""
+        """A transaction in which all writes succeed. Raises `Lost`, `Died`."""
         transaction = self.begin()
         for _ in range(self.source.randint(1, _MAX_SENDS)):
             count = self.source.choice((1, 1, 2, 3))

@@ -2,12 +2,12 @@
 
 from .loop import SimLoop
 
-# Some day, so that times in a trace look like times.
+# An arbitrary day, so that times in a trace look realistic.
 _EPOCH_MS = 1_700_000_000_000
 
 
 class SimClock:
-    """See `Clock`. Wall time may be set, as an administrator or NTP does; monotonic time goes on."""
+    """See `Clock`. Wall time may be set, as an administrator or NTP does; monotonic time continues."""
 
     def __init__(self, loop: SimLoop, epoch_ms: int = _EPOCH_MS) -> None:
         self._loop = loop

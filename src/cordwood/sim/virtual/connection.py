@@ -1,7 +1,7 @@
 """One end of a simulated connection: bytes travel in pieces, take time, keep their order, and may never arrive.
 
-What is sent goes into the wire as far as its window allows (what socket buffers would hold), and there it is out of the
-sender's hands: a `FileRange` is read when it enters the wire. The rest is unsent.
+Sent data goes into the wire as far as its window allows (the size of socket buffers), and then the sender has no
+control over it: a `FileRange` is read when it enters the wire. The rest is unsent.
 """
 
 import contextvars
@@ -22,7 +22,7 @@ from .process import Process
 
 @dataclass(frozen=True, slots=True)
 class NetworkOdds:
-    """The odds of a network's faults. Times are in seconds, and upper limits of what is drawn."""
+    """The odds of a network's faults. Times are in seconds, and upper limits of random values."""
 
     delay_s: float = 0.002
     slow: float = 0.02
@@ -30,16 +30,16 @@ class NetworkOdds:
     slow_s: float = 0.3
     """instead."""
     split: float = 0.2
-    """Splits what was sent at once into several pieces."""
+    """Splits the data of one send into several pieces."""
     loss: float = 0.0
-    """The connection is lost with this piece: what was on its way arrives or does not, each side hears of it"""
+    """The connection is lost with this piece: data in flight arrives or not, each side notices"""
     notice_s: float = 0.05
     """later, or"""
     late_notice: float = 0.1
     late_notice_s: float = 5.0
     """much later."""
     window_bytes: int = 1 << 16
-    """Bytes that may be on their way, or arrived and not read, unless the socket options say otherwise."""
+    """The limit of bytes in flight, or arrived and not read, unless the socket options say otherwise."""
 
 
 class Ending(Enum):
@@ -90,7 +90,7 @@ class SimConnection:
         self._in_flight = 0
         # When the last of it arrives: nothing overtakes.
         self._last_arrival = 0.0
-        # What has arrived and was not read; what would have arrived if the network were whole.
+        # Data that has arrived and was not read; data held back by a network fault.
         self._inbox: deque[bytes | Ending] = deque()
         self._held: deque[bytes | Ending] = deque()
         self._is_reading = False
@@ -126,7 +126,7 @@ class SimConnection:
         if self._closing:
             return
         if Ending.RESET in self._inbox:
-            # It came while nobody read; whoever writes hears of it.
+            # It came while reading was paused; a write will report it.
             self._fail_soon("Broken pipe")
             return
         self._unsent.extend(parts)
@@ -153,7 +153,7 @@ class SimConnection:
                 self.unsent_bytes -= len(piece)
                 self._launch_bytes(piece)
         except (OSError, DiskError) as error:
-            # A file is gone: its size is on the wire already, so the response cannot be mended.
+            # A file was deleted: its size is already sent, so the response cannot be repaired.
             self._fail_soon(str(error))
             return
         if self._closing and not self._unsent:
@@ -224,7 +224,7 @@ class SimConnection:
             return
         if isinstance(item, bytes):
             if self.closed:
-                # What nobody will read is answered with a reset, which may overtake what was sent before the close.
+                # Unread data is answered with a reset, which may overtake data sent before the close.
                 self._launch(Ending.RESET)
                 return
             wire.trace.note_bytes("deliver", item, str(self.peer), str(self.local))
@@ -272,7 +272,7 @@ class SimConnection:
         else:
             self._inbox[0] = item[count:]
         self.other._was_read(count)
-        # It must not keep the owner from resizing what it fills.
+        # It must not keep the owner from resizing the buffer.
         del buffer
         receiver.received(count)
         self._read_soon()
@@ -287,7 +287,7 @@ class SimConnection:
     # ---- the end
 
     def lose(self) -> None:
-        """The connection breaks: each side hears of it in its own time, and until then receives what was on its way."""
+        """Breaks the connection: each side notices at its own time, and until then receives data in flight."""
         for end in (self, self.other):
             if not end._severed:
                 end._severed = True
@@ -322,7 +322,7 @@ class SimConnection:
                 self._read()
 
     def _fail_soon(self, reason: str) -> None:
-        """Sending failed: the owner hears of it from the loop, not within its own call of `send`."""
+        """Sending failed: the owner is notified by the loop, not within its own call of `send`."""
         self._closing = True
         self._is_reading = False
         self._unsent.clear()

@@ -1,11 +1,10 @@
 """The simulated Disk: in memory, deterministic, and able to lose power at any step.
 
     disk = SimDisk(random.Random(seed))
-    disk.crash_at(step)           # a run without faults tells how many there are: `disk.steps`
-    try:
+    disk.crash_at(step)           # a run without faults counts the steps: `disk.steps` try:
         use(disk)
     except SimulatedCrash:
-        disk = disk.restart()     # what survived; `file_system.py` says what may
+        disk = disk.restart()     # the surviving data; see `file_system.py`
 
 Two things are stricter than a real disk, to show a careless caller: a file's descriptor is always the one that the
 pool has just given back, so a file is looked up by its path at each use; and a file whose path leads to another file
@@ -32,7 +31,7 @@ T = TypeVar("T")
 
 
 class SimulatedCrash(BaseException):
-    """The power is gone. Not an Exception: no handler of the code under test may survive it."""
+    """The power failed. Not an Exception: no handler of the code under test may survive it."""
 
 
 class DiskWatcher(Protocol):
@@ -41,7 +40,7 @@ class DiskWatcher(Protocol):
     def disk_stepped(self, root: str, operation: str, path: str) -> None: ...
 
     def disk_crashed(self, root: str) -> None:
-        """At the step of `crash_at`, before whoever made it hears of it."""
+        """Called at the step of `crash_at`, before its caller gets the exception."""
 
 
 class SimDisk:
@@ -75,9 +74,8 @@ class SimDisk:
         self._machine.crash_step = step
 
     def restart(self, *, power_lost: bool = True) -> "SimDisk":
-        """The disk as the next process finds it; this one is dead from here on, if it was not yet.
-
-        Without a power loss (the process was killed) every change is there, but what was not synced still is not.
+        """Returns the disk as the next process finds it; this one is dead from here on. Without a power loss (the
+        process was killed) every change is there, but unsynced changes stay unsynced.
         """
         machine = self._machine
         machine.crashed = True
@@ -115,7 +113,7 @@ class SimDisk:
         return machine.crash_step > machine.steps or bool(machine.failures) or machine.is_full
 
     def damage(self, path: str, content: bytes | None) -> None:
-        """Gives a file another content behind the node's back, as rot does, or takes it away."""
+        """Replaces a file's content without the node's knowledge, as bit rot does, or deletes it."""
         files = self._machine.files
         if content is None:
             files.remove(path)
@@ -128,7 +126,7 @@ class SimDisk:
         return {path: bytes(node.content) for path, node in self._machine.files.walk() if isinstance(node, Inode)}
 
     def dump(self) -> str:
-        """The tree and what is not durable of it, for a failure message."""
+        """The tree and its unsynced changes, for a failure message."""
         lines = [f"{self.root} after {self.steps} steps"]
         for path, node in self._machine.files.walk():
             if isinstance(node, Directory):
@@ -291,8 +289,8 @@ class SimDisk:
         self._step(operation, path, lambda: files.write(inode, position, data), write_part)
 
     def _step(self, operation: str, path: str, change: Callable[[], T], part: Callable[[], object] | None = None) -> T:
-        """One numbered change of the disk. One that fails or crashes may leave `part` of itself; if there is no such
-        thing, a failure leaves nothing, and a crash all of it or nothing."""
+        """One numbered change of the disk. One that fails or crashes may leave `part` of itself; otherwise a failure
+        leaves nothing, and a crash all of it or nothing."""
         machine = self._machine
         with self._guard(operation, path, part):
             machine.steps += 1
@@ -362,7 +360,7 @@ class _Machine:
 
 
 class SimFile:
-    """See `File`. Like a real one it writes at the size it knows, whoever else has written meanwhile."""
+    """See `File`. Like a real one it writes at the size it knows, even if others have written since."""
 
     __slots__ = ("_disk", "_inode", "_is_discarded", "path", "size")
 
@@ -410,6 +408,6 @@ class SimFile:
             raise FileGone(f"{self.path} was deleted")
         with self._disk._guard("open", self.path):
             inode = self._disk._machine.files.find_file(self.path)
-        assert self._inode in (None, inode), f"{self.path} was replaced: this File is of the one that was there before"
+        assert self._inode in (None, inode), f"{self.path} was replaced: this File belongs to a deleted file"
         self._inode = inode
         return inode

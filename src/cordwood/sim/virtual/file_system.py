@@ -1,4 +1,4 @@
-"""The files of a simulated disk: what a program sees of them, and what a power loss may leave.
+"""The files of a simulated disk: the view of programs, and the results of a power loss.
 
 Data: each file remembers the changes since its last sync, in order; a power loss keeps a prefix of them, and the first
 append that is lost may leave a part of itself. Names: creations, renames and removals go through one journal per disk,
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CrashOdds:
-    """The odds of what a power loss does to unsynced changes: to each file's data, and to the journal."""
+    """The odds for unsynced changes in a power loss: to each file's data, and to the journal."""
 
     nothing: float = 0.25
     """Nothing of it survives."""
@@ -37,7 +37,7 @@ class CrashOdds:
         return source.randrange(count + 1), source.random() < self.torn
 
     def remains(self, source: random.Random, data: bytes) -> bytes:
-        """Draws what a torn append leaves of its data."""
+        """Draws the rest of a torn append."""
         kept = source.randrange(len(data) + 1)
         luck = source.random()
         if luck < self.zeros:
@@ -72,7 +72,7 @@ class FileSystem:
         return node
 
     def walk(self) -> Iterator[tuple[str, "Inode | Directory"]]:
-        """Every path below the root with what is there, a directory before its content, sorted by name."""
+        """Every path below the root with its entry, a directory before its content, sorted by name."""
         return self._live.walk("")
 
     def describe_journal(self) -> list[str]:
@@ -144,7 +144,7 @@ class FileSystem:
         self.sync_names(self.find_directory(path))
 
     def sync_names(self, directory: "Directory") -> None:
-        """A directory that is known, whatever its path is by now."""
+        """A known directory, even if it was renamed."""
         self._commit(directory)
 
     def sync_all(self) -> None:
@@ -156,7 +156,7 @@ class FileSystem:
         self._journal.clear()
 
     def after_power_loss(self, source: random.Random, odds: CrashOdds) -> "FileSystem":
-        """A file system with what survives; all of it is durable."""
+        """A file system with the surviving contents, all durable."""
         tree = self._durable.copy()
         kept, _ = odds.cut(source, len(self._journal))
         for entry in self._journal[:kept]:
@@ -177,7 +177,7 @@ class FileSystem:
 
 
 class Inode:
-    """A file's data: what a reader sees, what is on stable storage, and the changes between the two."""
+    """A file's data: a reader's view, the content on stable storage, and the changes between the two."""
 
     __slots__ = ("_settled", "changes", "content", "durable", "modified_ms", "unsynced")
 
@@ -195,7 +195,7 @@ class Inode:
         self.changes += 1
 
     def replace(self, content: bytes) -> None:
-        """Behind the back of whoever writes to it: what was there, and was to be, is gone."""
+        """Without the writer's knowledge: earlier contents and pending changes are lost."""
         self.content, self.durable = bytearray(content), bytearray(content)
         self.unsynced.clear()
         self._settled = self.changes
@@ -250,7 +250,7 @@ class Directory:
                 yield from node.walk(f"{prefix}{name}/")
 
     def copy(self, convert: "Callable[[Inode], Inode] | None" = None) -> "Directory":
-        """The same tree of new directories, with the same files or what `convert` makes of them."""
+        """A copy of the tree with new directories, and the same files or the results of `convert`."""
         twin = Directory(self.modified_ms)
         for name, node in sorted(self.entries.items()):
             if isinstance(node, Directory):

@@ -1,4 +1,4 @@
-"""An asyncio event loop on virtual time: nothing waits, and the same program takes the same course.
+"""An asyncio event loop on virtual time: nothing waits, and the same program runs identically.
 
     loop = SimLoop(random.Random(seed), Trace())
     result = loop.run_until_complete(main())
@@ -24,9 +24,9 @@ from .process import Process, process_of
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-# What one turn of the loop takes, so that code that only yields, in a circle, lets timers come.
+# The duration of one turn, so that timers fire even if code only yields in an endless loop.
 _TURN_S = 1e-6
-# So many turns in which nothing had to be waited for are such a circle, whose timers do not help it out.
+# This many turns without waiting are such an endless loop, which timers don't end.
 _TURNS_AWAKE = 1_000_000
 # How long a thread's job waits for its thread, and its result for the loop.
 _THREAD_S = 0.005
@@ -60,7 +60,7 @@ class SimLoop(LoopWithoutSystem):
         """`limit_s`: a run that takes longer, in virtual time, ends with `OutOfTime`. With `pauses` time is as on a
         machine: some readings of it take some, the loop's own are coarse, and its timers come a little too early."""
         self.limit_s = limit_s
-        # What nobody handled: (message, exception). A run in which something stands here has found a bug.
+        # Unhandled errors: (message, exception). A run with any has found a bug.
         self.unhandled: list[tuple[str, BaseException | None]] = []
         self._source = source
         self._trace = trace
@@ -258,10 +258,10 @@ class SimLoop(LoopWithoutSystem):
     # ---- jobs in threads
 
     def run_in_executor(self, executor: None, func: Callable[..., T], *args: Any) -> "asyncio.Future[T]":  # type: ignore[override]
-        """The job runs all at once, some time from now, and its result is there some time after that: what else
-        happens comes before, between or after, never within."""
+        """The job runs at once at a random later time, and its result arrives some time after that: other events come
+        before, between or after, never within."""
         if executor is not None:
-            raise NotImplementedError("the simulated loop has one executor of its own: None")
+            raise NotImplementedError("the simulated loop has its own executor: None")
         process = process_of()
         if process is not None and not process.alive:
             raise SimulatedCrash(f"{process.name} is dead and starts nothing")
@@ -295,13 +295,13 @@ class SimLoop(LoopWithoutSystem):
             raise RuntimeError("this would block the event loop: only a job in a thread may sleep")
         self._job_slept += seconds
 
-    # ---- what went wrong
+    # ---- errors
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         exception = context.get("exception")
         future = context.get("future")
         if isinstance(future, _SimFuture | _SimTask) and future.process is not None and not future.process.alive:
-            # Nobody is left to hear of it.
+            # No listener is left.
             return
         if not isinstance(exception, SimulatedCrash):
             self.unhandled.append((context["message"], exception))
@@ -324,7 +324,7 @@ class SimLoop(LoopWithoutSystem):
 
 
 class _SimFuture(asyncio.Future[T]):
-    """Knows whose it is."""
+    """Knows its process."""
 
     process: Process | None
 
@@ -334,7 +334,7 @@ class _SimFuture(asyncio.Future[T]):
 
 
 class _SimTask(asyncio.Task[T]):
-    """Tasks are kept in sets, whose order is that of the hashes: these do not depend on where in memory they are."""
+    """Tasks are kept in sets, which are ordered by hash: these hashes do not depend on memory addresses."""
 
     _number: int
     process: Process | None

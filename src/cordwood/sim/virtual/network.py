@@ -1,4 +1,4 @@
-"""The simulated Network: hosts with names, listeners on them, connections between them, and what goes wrong.
+"""The simulated Network: hosts with names, listeners on them, connections between them, and faults.
 
     network = SimNetwork(loop, random.Random(seed), trace)
     port = network.host("broker")          # the Network port as a program on that host has it
@@ -6,7 +6,7 @@
     network.block("one", "two")            # nothing gets from one to the other until `unblock`
     network.lose_connections("broker")
 
-A process that is killed takes its listeners and connections with it: its peers hear of that as of any loss.
+A process that is killed takes its listeners and connections with it: its peers notice that like any loss.
 """
 
 import asyncio
@@ -55,12 +55,12 @@ class SimNetwork:
         self._release()
 
     def block(self, source: str, target: str, port: int | None = None) -> None:
-        """One way; with `port`, only what belongs to connections to that listener."""
+        """Blocks one direction; with `port`, only connections to that listener."""
         self.trace.note("block", source, target, port)
         self._blocked.add((self.host(source).address, self.host(target).address, port))
 
     def unblock(self, source: str | None = None) -> None:
-        """Everything that `block` was called for, or only what goes out from one host."""
+        """Removes all blocks, or only those of one host's outgoing data."""
         address = None if source is None else self.host(source).address
         unblocked = {way for way in self._blocked if address in (None, way[0])}
         if unblocked:
@@ -91,7 +91,7 @@ class SimNetwork:
             (source.host, target.host, port) in self._blocked for port in (None, source.port, target.port)
         )
 
-    # ---- what hosts ask
+    # ---- called by hosts
 
     def find(self, name: str, asking: "SimHost") -> "SimHost | None":
         return self._hosts.get(name, asking if name in _LOOPBACK else None)
@@ -116,7 +116,7 @@ class SimNetwork:
 
 
 class SimHost:
-    """A machine in the network. See `Network`: what its programs listen and connect with."""
+    """A machine in the network: the `Network` of its programs."""
 
     def __init__(self, network: SimNetwork, name: str, address: str) -> None:
         self.name = name

@@ -1,11 +1,11 @@
-"""A simulated process: what was begun in it ends with it, at once and in the middle of anything.
+"""A simulated process: everything started in it ends with it, at once and in the middle of anything.
 
     process = Process("broker", loop)
     task = process.start(main())
     process.kill()            # no callback, timer, task or thread job of its will ever run again
 
-A process is a context variable: whatever its code schedules carries it, as it carries any other, so the loop knows
-whose a callback is. Things outside (its connections, its disk) are told with `when_killed`.
+A process is a context variable: callbacks inherit it like any other, so the loop knows the process of each callback.
+Outside objects (its connections, its disk) are notified with `when_killed`.
 """
 
 import asyncio
@@ -34,25 +34,25 @@ class Process:
     def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
         self.name = name
         self.alive = True
-        # While it is stopped, as by SIGSTOP: what would have run meanwhile.
+        # While it is stopped, as by SIGSTOP: the callbacks that are due.
         self.held: list[asyncio.Handle] | None = None
         self._loop = loop
         self._context = contextvars.copy_context()
         self._context.run(_current.set, self)
         self._when_killed: list[Callable[[], None]] = []
-        # Strong references: those of a dead process must not end by garbage collection, in whatever context that runs.
+        # Strong references: those of a dead process must not end by garbage collection, in an arbitrary context.
         self._tasks: dict[asyncio.Task[Any], contextvars.Context] = {}
 
     def start(self, main: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         return self._loop.create_task(main, name=self.name, context=self._context.copy())
 
     def pause(self) -> None:
-        """Nothing of it runs until `resume`: its timers and what arrives for it wait."""
+        """Suspends it until `resume`: its timers and incoming data wait."""
         if self.held is None:
             self.held = []
 
     def resume(self) -> None:
-        """All that came due meanwhile runs at once, in the order in which it did."""
+        """Runs everything that became due, in that order."""
         held, self.held = self.held or [], None
         for handle in held:
             handle._context.run(self._loop.call_soon, _run_held, handle)  # type: ignore[attr-defined]
@@ -61,7 +61,7 @@ class Process:
         self._when_killed.append(callback)
 
     def kill(self) -> None:
-        """May be called from within its own code, which goes on until it returns to the loop, without any effect."""
+        """May be called from within its own code, which continues until it returns to the loop, without any effect."""
         if not self.alive:
             return
         self.alive = False
@@ -78,9 +78,9 @@ class Process:
         self._tasks.pop(task, None)
 
     def bury(self) -> None:
-        """Closes its coroutines, so that their end is quiet and happens here; what they do then has no effect."""
+        """Closes its coroutines quietly, here; their actions then have no effect."""
         with warnings.catch_warnings():
-            # What they had made and not awaited yet goes with them.
+            # Coroutines that they had created and not awaited are closed, too.
             warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
             for task, context in self._tasks.items():
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
@@ -95,7 +95,7 @@ def _run_held(handle: asyncio.Handle) -> None:
 
 def _close(coroutine: Any, context: contextvars.Context) -> None:
     if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
-        # What it was called with may never have begun either, and may be garbage that is collected, loudly, some day.
+        # Its arguments may be unstarted coroutines, which would cause warnings when they are collected.
         for held in list(coroutine.cr_frame.f_locals.values()):
             if inspect.iscoroutine(held):
                 _close(held, context)
@@ -104,7 +104,7 @@ def _close(coroutine: Any, context: contextvars.Context) -> None:
             break
         try:
             context.run(_innermost(coroutine).close)
-        except (SimulatedCrash, Exception):  # noqa: BLE001  # nobody is left to hear of it
+        except (SimulatedCrash, Exception):  # noqa: BLE001  # no listener is left
             continue
 
 

@@ -1,6 +1,5 @@
-"""Follows what a cluster's controllers have committed of its partitions: leaders, replicas in sync, reassignments.
-
-It hears of a batch of the metadata log as soon as any node takes it as committed, so no leader knows more than it does.
+"""Follows the committed state of a cluster's partitions: leaders, in-sync replicas, reassignments. It gets a batch of
+the metadata log as soon as any node considers it committed, so no leader is ahead of it.
 """
 
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ class PartitionWatch:
     def __init__(self, world: World, history: ReplicaHistory) -> None:
         # The latest committed state of each partition.
         self.states: dict[Partition, PartitionState] = {}
-        # Replicas that have lost what others count on, until the controller does not count on them any more.
+        # Replicas that have lost acknowledged data, until the controller removes them from the in-sync set.
         self._lossy: set[tuple[int, Partition]] = set()
         self._names: dict[Uuid, str] = {}
         self.next_offset = 0
@@ -34,7 +33,7 @@ class PartitionWatch:
         self._history = history
 
     def committed(self, batches: Sequence[MetadataBatch]) -> None:
-        """As any node has it; what is known already is passed over."""
+        """Takes batches from any node; known ones are skipped."""
         for batch in batches:
             if batch.base_offset >= self.next_offset:
                 self.next_offset = batch.next_offset
@@ -66,7 +65,7 @@ class PartitionWatch:
             case ClearElrRecord():
                 for partition, state in list(self.states.items()):
                     if record.topic_name in ("", partition[0]) and (state.elr or state.last_known_elr):
-                        # It is a change of the partition like any other, with a partition epoch of its own.
+                        # It is a change of the partition like any other, with its own partition epoch.
                         epoch = state.partition_epoch + 1
                         self._set(partition, replace(state, elr=(), last_known_elr=(), partition_epoch=epoch))
             case RemoveTopicRecord():
@@ -92,10 +91,10 @@ class PartitionWatch:
             removing = f"removing {_listed(state.removing_replicas)}" if state.removing_replicas else None
             self._world.trace.note("replicas", partition_name(partition), _listed(state.replicas), adding, removing)
 
-    # Who may lose what
+    # Permitted losses
 
     def loses_data(self, node_id: int) -> None:
-        """A broker's disk is about to lose what it holds, or a part of it."""
+        """A broker's disk is about to lose its contents, or a part of them."""
         self._lossy |= {(node_id, partition) for partition, state in self.states.items() if node_id in state.replicas}
 
     @property
@@ -103,8 +102,8 @@ class PartitionWatch:
         return {node_id for node_id, _ in self._lossy}
 
     def is_spared(self, node_id: int, alive: set[int]) -> bool:
-        """Returns whether nothing acknowledged would be lost with this broker's disk: of each of its partitions a
-        broker that is alive has all that is committed."""
+        """Returns whether nothing acknowledged would be lost with this broker's disk: a live broker has all committed
+        records of each of its partitions."""
         return all(
             any(other != node_id and other in alive and (other, partition) not in self._lossy for other in _safe(state))
             for partition, state in self.states.items()
@@ -113,13 +112,13 @@ class PartitionWatch:
 
 
 def _safe(state: PartitionState) -> tuple[int, ...]:
-    """The replicas that have all that is committed (KIP-966)."""
+    """The replicas with all committed records (KIP-966)."""
     return (*state.isr, *state.elr)
 
 
 def _electable(state: PartitionState) -> tuple[int, ...]:
-    """Those that may lead next. Once nobody is left who has all that is committed, the last leader may, whatever it has
-    lost; it is named from when the in-sync set becomes empty until somebody is elected (KIP-966)."""
+    """Returns the replicas that may lead next. If none has all committed records, the last leader may, whatever it has
+    lost; it is known from when the in-sync set becomes empty until the next election (KIP-966)."""
     return (*_safe(state), *state.last_known_elr)
 
 

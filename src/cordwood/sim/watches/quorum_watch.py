@@ -1,5 +1,5 @@
-"""Watches the members of a cluster's metadata quorum from outside: the leader of each epoch, and what each one
-commits."""
+"""Watches the members of a cluster's metadata quorum from outside: the leader of each epoch, and the batches that each
+one commits."""
 
 from collections.abc import Sequence
 
@@ -17,10 +17,10 @@ from .partition_watch import PartitionWatch
 
 
 class QuorumWatch:
-    """See `QuorumWatcher`. What it sees goes into the history."""
+    """See `QuorumWatcher`. Its observations go into the history."""
 
     def __init__(self, cluster: Cluster, history: QuorumHistory, partitions: PartitionWatch | None = None) -> None:
-        """`partitions` is told of what is committed, too."""
+        """`partitions` gets committed batches, too."""
         self._world = cluster.world
         self._history = history
         self._partitions = partitions

@@ -91,7 +91,7 @@ class ReplicaWatch:
         return number
 
     def _find_shortfalls(self, partition: Partition, replicas: Mapping[int, Replica]) -> None:
-        """A replica in the committed in-sync set has all that the committed leader shows."""
+        """A replica in the committed in-sync set has everything that the committed leader exposes."""
         state = self._committed.states.get(partition)
         leader = None if state is None else replicas.get(state.leader)
         if state is None or leader is None or leader.leader is None or leader.leader.epoch != state.leader_epoch:
@@ -114,12 +114,12 @@ class ReplicaWatch:
             known = node.broker.topic_configs.of(partition[0])
             if replica.config != known:
                 self._history.stale_settings.append(
-                    f"{self._run.now_s:.6f}: {partition_name(partition)} on node {node_id} goes by {replica.config}; "
+                    f"{self._run.now_s:.6f}: {partition_name(partition)} on node {node_id} uses {replica.config}; "
                     f"its broker knows {known}"
                 )
 
     def compare(self, partition: Partition) -> None:
-        """All replicas that the newest leader counts as in sync have what both say is committed."""
+        """All in-sync replicas of the newest leader have everything below both high watermarks."""
         replicas = dict(self.replicas(partition))
         leaders = [(replica.state.leader_epoch, node_id) for node_id, replica in replicas.items() if replica.leader]
         if not leaders:
@@ -137,7 +137,7 @@ class ReplicaWatch:
             try:
                 ours, theirs = batches(leader.log, start, end), batches(other.log, start, end)
             except DiskError:
-                # The fault that was to befall the node has met this read.
+                # The injected fault of the node has hit this read.
                 return
             if ours != theirs:
                 differing = sorted(set(ours) ^ set(theirs))[:4]

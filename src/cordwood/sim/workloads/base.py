@@ -23,10 +23,10 @@ class Workload:
     # How often each is drawn.
     promises: Mapping[Promise, int]
     settings: Callable[[History, Random], dict[str, str]]
-    # From the first client to what the judge reads when all is over.
+    # From the first client to the judge's final reads.
     main: Callable[[Run, Random], Coroutine[Any, Any, None]]
     checks: Sequence[Check] = CHECKS
-    # Of the cluster; None for one node that stands alone.
+    # The layout of the cluster; None for a standalone node.
     layout: Callable[[Random], Layout] | None = None
 
 
@@ -43,7 +43,7 @@ def busy_settings(history: History, source: Random) -> dict[str, str]:
         "metadata.log.max.record.bytes.between.snapshots": source.choice(("1000", "20971520")),
         # Segments are rolled by time, so that little data makes many.
         "log.roll.ms": source.choice(("1000", "5000", "600000")),
-        # With a small one, what is sent is read from files that may be gone by then.
+        # With a small one, responses are read from files that may have been deleted by then.
         "socket.send.buffer.bytes": source.choice(("102400", "2000")),
         "log.index.interval.bytes": source.choice(("0", "200", "4096")),
     }
@@ -57,7 +57,7 @@ def busy_settings(history: History, source: Random) -> dict[str, str]:
 def any_consumer(
     run: Run, source: Random, name: str, *, is_committed: bool | None = None
 ) -> Consumer | LibraryConsumer:
-    """Of some partitions; of all, if it is to read what is committed."""
+    """Some partitions, or all if it reads committed records only."""
     count = source.randint(1, len(run.partitions)) if is_committed is None else len(run.partitions)
     partitions = source.sample(run.partitions, count)
     kind = LibraryConsumer if source.random() < LIBRARY else Consumer

@@ -1,7 +1,7 @@
 """A node whose files are damaged between two runs: bits are flipped, files truncated and removed, any of them.
 
 The node may refuse to start, and then starts once the files are restored, or with consent to a loss. If it starts, it
-may lack what was damaged, and says so. Nothing undamaged is deleted, and everything undamaged is served.
+may lack damaged data, and logs that. Nothing undamaged is deleted, and everything undamaged is served.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from cordwood.wire.records import decode_batch
 from .base import Workload, busy_settings
 
 _STRETCH_S = 3.0
-# After the damage: longer than deletions are put off, and than all that is done in the background.
+# After the damage: longer than the delay of deletions and than all background work.
 _SETTLING_S = 4.0
 _TOPICS = ("first", "second", "third")
 _DOOMED = "doomed"
@@ -48,7 +48,7 @@ _RECORDS = 0.4
 _WHOLE_SEGMENT = 0.7
 # More than a batch has.
 _MAX_RECORDS = 100
-# Of a client that does not give up at once.
+# The timeout of a patient client.
 _ATTEMPTS = 5
 # How often each kind of file is chosen.
 _TARGETS = {"metadata": 4, "root": 3, "partition": 6}
@@ -85,8 +85,7 @@ async def _main(run: Run, source: Random) -> None:
 
 
 async def _fill(run: Run, source: Random) -> bool:
-    """Some stretches of work, each of which ends in another way, and files of somebody else. Returns whether the last
-    one ended with a clean stop."""
+    """Several runs, each with its own end, and foreign files. Returns whether the last one ended with a clean stop."""
     machine, was_stopped = run.machine, False
     admin = Admin(run, "admin")
     topics = [*_TOPICS[: source.randint(2, len(_TOPICS))], _DOOMED]
@@ -113,7 +112,7 @@ async def _fill(run: Run, source: Random) -> bool:
 
 
 async def _move_about(admin: Admin) -> None:
-    """Between the log directories, so that some are on their way when the node ends."""
+    """Moves replicas between the log directories, so that some moves are in progress when the node ends."""
     try:
         while True:
             await admin.pause(_STRETCH_S)
@@ -182,7 +181,7 @@ def _injure(run: Run, source: Random, *, is_end_recorded: bool) -> list[Injury]:
 
 
 def _target(path: str) -> str | None:
-    """The kind of file; None: it is somebody else's."""
+    """The kind of file; None if it is foreign."""
     if path in _FOREIGN:
         return None
     folder = path.rpartition("/")[0]
@@ -190,8 +189,8 @@ def _target(path: str) -> str | None:
 
 
 def _hurt(run: Run, source: Random, root: str, path: str, *, is_end_recorded: bool) -> list[Injury]:
-    """Damages a file; a segment may go with its indexes, which would tell that it is missing. That of the end of a log
-    only after a clean stop, which recorded it: no other start could know that there was more."""
+    """Damages a file; a segment may be deleted with its indexes, which would reveal the loss. The last segment of a log
+    is deleted only after a clean stop, which recorded the log's end: otherwise a start could not detect the loss."""
     disk = run.machine.disks[root]
     data = bytearray(disk.files()[path])
     means = source.choice(list(Means)) if data else Means.REMOVE
@@ -239,7 +238,7 @@ async def _start_after_refusal(run: Run, source: Random, whole: Files) -> bool:
     return started
 
 
-# What is served then
+# Serving
 
 
 async def _judge(judge: Client) -> None:
@@ -256,7 +255,7 @@ async def _judge(judge: Client) -> None:
 
 
 async def _read(judge: Client, partition: Partition, served: Served) -> None:
-    """From end to end, around what cannot be read."""
+    """Reads everything, skipping unreadable parts."""
     first = await _offset(judge, partition, EARLIEST)
     last = await _offset(judge, partition, LATEST)
     if first is None or last is None:
@@ -299,7 +298,7 @@ def _take(data: bytes, served: Served) -> int:
                 served.errors |= dict.fromkeys(damaged, ErrorCode.CORRUPT_MESSAGE)
             end = header.next_offset
     except CorruptBatch:
-        # What follows cannot be told apart.
+        # Later batches cannot be distinguished.
         return end
     return end
 

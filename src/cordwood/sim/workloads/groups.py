@@ -22,13 +22,13 @@ from .base import LIBRARY, Workload, busy_settings
 from .stage import CLUSTER_PROMISES, Stage, cluster_layout, cluster_settings
 
 _DURATION_S = 20.0
-# Of a cluster more happens at a time.
+# In a cluster more happens at a time.
 _CLUSTER_DURATION_S = 10.0
 _STATIC = 0.3
 _COOPERATIVE = 0.5
 _GROWTH = 0.5
 _MAX_MEMBERS = 5
-# Far longer than what those before them had to be heard of within.
+# Far longer than any session timeout of earlier members.
 _SETTLING_S = 30.0
 _LOOK_S = 0.2
 _Member = Member | LibraryMember
@@ -55,7 +55,7 @@ def group_settings(source: Random) -> dict[str, str]:
 
 
 def new_plan(run: Run, source: Random, group_id: str, topics: list[str], *, has_both_protocols: bool) -> GroupPlan:
-    """The session timeout of consumer groups is the node's; what classic members ask for is the same here."""
+    """The session timeout of consumer groups is the node's; classic members request the same one here."""
     session_timeout_s = run.machine.config.integer("group.consumer.session.timeout.ms") / 1000
     rebalance_timeout_s = source.choice((0.5, 1.5, 4.0))
     wanted = tuple(source.sample(topics, source.randint(1, len(topics))))
@@ -120,7 +120,7 @@ def _ours_or_not(source: Random, kind: _Kind) -> _Kind:
 
 
 async def _settle(run: Run, source: Random, plans: list[GroupPlan]) -> None:
-    """Members that do what is asked of them come to have everything between them."""
+    """Well-behaved members end up owning all partitions."""
     shares: list[tuple[GroupPlan, list[_Member]]] = []
     for plan in plans:
         kind = _ours_or_not(source, source.choice((ClassicMember, ConsumerMember)))

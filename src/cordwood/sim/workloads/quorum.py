@@ -1,4 +1,4 @@
-"""A metadata quorum of several controllers under administrators, with everything that can befall its nodes."""
+"""A metadata quorum of several controllers under administrators, with all faults of its nodes."""
 
 import asyncio
 from functools import partial

@@ -47,7 +47,7 @@ def _settings(_history: History, source: Random) -> dict[str, str]:
 
 
 async def _main(run: Run, source: Random) -> None:
-    # The registry has dependencies of its own, which other workloads do without.
+    # The registry has extra dependencies, which other workloads don't need.
     from cordwood.sim.library.registry import TOPIC, RegistryClient, SimulatedRegistry
 
     cluster = run.cluster
@@ -79,7 +79,7 @@ async def _judge(
     registries: "list[SimulatedRegistry]",
     client: "RegistryClient",
 ) -> None:
-    """After healing every registry starts anew, takes a write, and is compared with the others and the topic."""
+    """After healing every registry restarts, takes a write, and is compared with the others and the topic."""
     from cordwood.sim.library.registry import contents_of
 
     cluster, history = run.cluster, run.history
@@ -92,7 +92,7 @@ async def _judge(
         registry.is_calm = True
         lives.append(asyncio.ensure_future(registry.work()))
     for registry in registries:
-        # What it answers for is in its state, and so is all that was written before.
+        # Its answer is in its state, and so is everything written before.
         if not await healing.comes(partial(client.register, registry.name, f"last-{registry.name}", '"int"')):
             healing.fails(f"{registry.name} takes no schemas")
             return

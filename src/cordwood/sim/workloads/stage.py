@@ -1,9 +1,8 @@
-"""The stage of a workload: one node or a cluster, with what befalls it until the curtain falls.
+"""The stage of a workload: one node or a cluster, with its faults.
 
 stage = await Stage.open(run)
 …                                # the clients work
-judge = await stage.close(source)    # everything has healed; None if it has not
-await stage.read_everything(judge)
+judge = await stage.close(source)    # after healing; None if that failed await stage.read_everything(judge)
 """
 
 import asyncio
@@ -31,12 +30,13 @@ from cordwood.wire.messages.metadata import MetadataRequest
 from cordwood.wire.primitives import uuid_text
 from cordwood.wire.records import decode_batch
 
-# In which a cluster that nothing befalls any more has to work again.
+# The time in which a cluster must recover after the last fault.
 HEALING_S = 60.0
 # How often each is drawn.
 CLUSTER_PROMISES = {Promise.REPLICATED: 7, Promise.DURABLE: 3}
 _LOOK_S = 0.2
-# Until transactions that nobody ends are aborted. One that a broker with a fast clock began lasts longer by as much.
+# The time until abandoned transactions are aborted. One begun by a broker with a fast clock lasts longer by the
+# difference.
 _MAX_ENDING_S = 100.0
 
 
@@ -47,7 +47,7 @@ def cluster_layout(source: Random) -> Layout:
 
 
 def cluster_settings(source: Random) -> dict[str, str]:
-    """Three replicas of everything, and a cluster that soon notices what has become of a node."""
+    """Three replicas of everything, and short timeouts for failure detection."""
     return {
         "default.replication.factor": "3",
         "min.insync.replicas": "2",
@@ -96,7 +96,7 @@ class Stage:
         self._work = []
 
     async def close(self, source: Random) -> Admin | None:
-        """Nothing befalls the nodes any more; all of them are there again. None if they are not in time."""
+        """Ends all faults, and waits until all nodes run. Returns None if they don't in time."""
         run = self._run
         run.is_over = True
         await asyncio.gather(*self._tasks)
@@ -137,7 +137,7 @@ class Stage:
             while self._has_open_transactions() and self._run.now_s < deadline_s:
                 await asyncio.sleep(1)
         if self._watch is not None:
-            # What comes later, as a retry that was on its way, may come behind what is read.
+            # Later records, such as a retry in flight, may follow those read.
             for partition in self._run.partitions:
                 self._watch.compare(partition)
                 self._run.history.replicas.final_offsets[partition] = self._offsets(partition)
@@ -152,7 +152,7 @@ class Stage:
         if leader is None or leader.log is None or state.is_reassigning or {*state.isr} != {*state.replicas}:
             return False
         if leader.leader is None or leader.leader.epoch != state.leader_epoch:
-            # It has not heard of its election yet.
+            # It does not know of its election yet.
             return False
         end = leader.log.end_offset
         held = [replicas[node_id].log for node_id in state.replicas if node_id in replicas]
@@ -200,7 +200,7 @@ class Stage:
 
 
 class Healing:
-    """The time in which a cluster has to work again."""
+    """The time in which a cluster must recover."""
 
     def __init__(self, run: Run) -> None:
         self._run = run

@@ -1,4 +1,4 @@
-"""Transactional producers of both generations, successors that fence them, and what read_committed shows of it all."""
+"""Transactional producers of both generations, successors that fence them, and read_committed consumers."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -25,12 +25,12 @@ from .groups import group_settings, new_plan
 from .stage import CLUSTER_PROMISES, Stage, cluster_layout, cluster_settings
 
 _DURATION_S = 15.0
-# Of a cluster more happens at a time.
+# In a cluster more happens at a time.
 _CLUSTER_DURATION_S = 10.0
 _TIMEOUTS_MS = (500, 2_000, 6_000)
 _CHECK_MS = 200
 _LAST_TIMEOUT_MS = 60_000
-# Time enough for whatever was left open to be aborted.
+# Time enough for open transactions to be aborted.
 _ENDING_S = 10.0
 _GROUP, _MEMBERS = "transform", "members"
 
@@ -103,7 +103,7 @@ def _preparing_writer(run: Run, source: Random, name: str) -> PreparingWriter | 
 
 
 async def _carry_out(run: Run, source: Random, writers: Sequence[PreparingWriter | LibraryPreparingWriter]) -> None:
-    """Commits or aborts what they have prepared and not ended."""
+    """Commits or aborts their prepared transactions."""
     for writer in writers:
         generation = writer.generation if isinstance(writer, PreparingWriter) else source.choice(list(Generation))
         last = PreparingWriter(run, f"{writer.name}-last", writer.transactional_id, generation, writer.timeout_ms)
@@ -112,7 +112,7 @@ async def _carry_out(run: Run, source: Random, writers: Sequence[PreparingWriter
 
 
 async def _carry_on(run: Run, source: Random, writers: Sequence[Writer | LibraryWriter]) -> None:
-    """Whatever a transactional id has been through, it can be used. One that cannot keeps the run from ending."""
+    """Every transactional id is usable in the end. One that isn't keeps the run from ending."""
     for name in dict.fromkeys(writer.transactional_id for writer in writers):
         last = Writer(run, f"{name}-last", name, source.choice(list(Generation)), _LAST_TIMEOUT_MS)
         last.is_calm = True
@@ -136,7 +136,7 @@ def _transforms(run: Run, source: Random) -> list[Transform]:
 
 
 def _members(run: Run, source: Random) -> list[Member | LibraryTransform]:
-    """Of one group, which share the input, each with a transactional id of its own."""
+    """Members of one group that share the input, each with its own transactional id."""
     kinds = source.choice(((ClassicTransform,), (ConsumerTransform,), (ClassicTransform, ConsumerTransform)))
     plan = new_plan(run, source, _MEMBERS, ["input"], has_both_protocols=len(kinds) > 1)
     targets = [partition for partition in run.partitions if partition[0] == "output"]
@@ -144,7 +144,7 @@ def _members(run: Run, source: Random) -> list[Member | LibraryTransform]:
     members: list[Member | LibraryTransform] = []
     for number in range(source.choice((0, 1, 2, 3))):
         kind = source.choice(kinds)
-        # A library member takes what a coordinator says that is one no more, and would do all of it again.
+        # A library member believes a former coordinator, and would repeat everything.
         if source.random() < LIBRARY and run.cluster is None:
             protocol = "classic" if kind is ClassicTransform else "consumer"
             members.append(LibraryTransform(run, f"member-{number}", plan, protocol, timeout_ms, targets))

@@ -1,1 +1,1 @@
-"""Pipelines: files whose function `pipeline(spark)` starts streaming queries, run with their progress in sight."""
+"""Pipelines: files whose function `pipeline(spark)` starts streaming queries, run with a progress display."""

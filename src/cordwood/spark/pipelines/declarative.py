@@ -38,13 +38,13 @@ def run_declarative(spec: Path, *, master: str = LOCAL, settings: Mapping[str, s
             "expected local[4], or sc://host:15002"
         )
     prepare_environment(master, settings)
-    # Declarative pipelines speak to a Connect server, which is started here if it is to be local.
+    # Declarative pipelines speak to a Connect server, which is started here if it is local.
     command = [str(_COMMAND), "--remote", master]
     for name, value in settings.items():
         command += ["--conf", f"{name}={value}"]
     environment = os.environ | {BOOTSTRAP_VARIABLE: bootstrap}
     with subprocess.Popen([*command, "run", "--spec", str(spec)], env=environment) as process:
-        # Ctrl-C is told to all processes of a terminal, so this one only has to wait.
+        # Ctrl-C reaches all processes of a terminal, so this one only has to wait.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             return process.wait()

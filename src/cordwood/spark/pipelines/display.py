@@ -1,5 +1,5 @@
-"""Progress on the error stream: a table that changes in place, or lines where that is no terminal. Brokers that cannot
-be reached stand below the table, for as long as they cannot."""
+"""Progress on the error stream: a table that changes in place, or lines if that is not a terminal. Unreachable brokers
+are listed below the table."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -52,12 +52,12 @@ class LiveTable:
 
 
 class Lines:
-    """A line for each query whenever it has done another batch, or has ended; and for brokers that cannot be reached,
-    again whenever twice as much time has passed."""
+    """Prints a line for each query whenever it completes a batch or ends; and for unreachable brokers, at doubling
+    intervals."""
 
     def __init__(self) -> None:
         self._shown: dict[str, str] = {}
-        # When an outage that has begun at a time is told next.
+        # The time of an outage's next report, by its start.
         self._due_s: dict[tuple[str, float], float] = {}
 
     def show(self, queries: Sequence[QueryFigures], outages: Outages) -> None:

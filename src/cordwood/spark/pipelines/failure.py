@@ -2,20 +2,23 @@
 
 import re
 
-# Spark puts these around what a user wants to know.
+# Spark wraps the useful message in these.
 _FRAME = re.compile(r"^\[[A-Z_.]+\] (Query \[[^]]*\] terminated with exception: )?")
-# A plan follows behind a semicolon.
+# A plan follows after a semicolon.
 _STATE = re.compile(r"\s*SQLSTATE: \w+(;.*)?", re.DOTALL)
 _TAILS = ("\n=== Streaming Query ===", "\nJVM stacktrace:", "\nDriver stacktrace:", "\n\tat ")
 _CALL = re.compile(r"^An error occurred while calling .*\n: [\w.$]+: ")
+# Wrappers end with a colon and leave the rest to their cause.
+_CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+?)(?=\n\tat |\Z)", re.MULTILINE | re.DOTALL)
 _OUR_OWN = re.compile(r"\bcordwood\.[\w.]+: (?P<text>.+)")
 _TRACEBACK = "Traceback (most recent call last):"
 
 
 def sentence(error: BaseException) -> str:
-    text = str(error) or type(error).__name__
-    for tail in _TAILS:
-        text = text.partition(tail)[0]
+    whole = str(error) or type(error).__name__
+    text = _without_trace(whole)
+    if text.endswith(":") and (causes := _CAUSE.findall(whole)):
+        text = causes[-1]
     text = _STATE.sub("", text).strip()
     own = _OUR_OWN.search(text)
     if own is not None:
@@ -28,3 +31,9 @@ def sentence(error: BaseException) -> str:
     while (shorter := _FRAME.sub("", text)) != text:
         text = shorter
     return " ".join(text.split("\n\n")[0].split())
+
+
+def _without_trace(text: str) -> str:
+    for tail in _TAILS:
+        text = text.partition(tail)[0]
+    return text.strip()

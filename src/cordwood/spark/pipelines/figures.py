@@ -1,4 +1,4 @@
-"""**QueryFigures**: what a query has done in this run, from what Spark tells of each of its batches."""
+"""**QueryFigures**: a query's figures in this run, from Spark's progress reports."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ class QueryFigures:
         """Duration of the last batch."""
         self.status = "starting"
         self.progressed_s = 0.0
-        """When Spark last told of a batch; seconds since 1970."""
+        """The time of Spark's last report; seconds since 1970."""
         # When the last batch that is counted began; in ISO 8601, which sorts as time does.
         self._counted_until = ""
 
@@ -26,9 +26,8 @@ class QueryFigures:
         return timestamp > self._counted_until
 
     def add(self, progress: Mapping[str, Any]) -> None:
-        """In Spark's order. What is counted already may be given again: Spark keeps the last hundred.
-
-        While nothing comes in, Spark tells of that, too: of a batch that it waits for, under the same number.
+        """Adds reports, in Spark's order. Known ones may be repeated: Spark keeps the last hundred. Without input Spark
+        also reports an idle batch, under the same number.
         """
         if not self.is_new(progress["timestamp"]):
             return
@@ -39,7 +38,7 @@ class QueryFigures:
         if "addBatch" not in progress["durationMs"]:
             return
         self.batches += 1
-        # The sum of all sources is not told through Spark Connect.
+        # Spark Connect does not report the sum of all sources.
         self.rows_in += sum(source.get("numInputRows", 0) for source in progress["sources"])
         self.batch_ms = progress["durationMs"].get("triggerExecution", 0)
         written = progress["sink"].get("numOutputRows", -1)

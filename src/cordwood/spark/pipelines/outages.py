@@ -1,4 +1,5 @@
-"""**Outages**: brokers that the processes of a pipeline cannot reach, since when, and what is retried."""
+"""**Outages**: brokers that the processes of a pipeline cannot reach, with the start of the outage and the retried
+operation."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -7,9 +8,9 @@ from typing import Any
 
 from cordwood.spark.watched_network import REACHED, UNREACHABLE
 
-# Clients try again after some seconds at most. What nobody tries any more is in nobody's way.
+# Clients retry after some seconds at most. An address without retries is no longer an outage.
 _FORGOTTEN_AFTER_S = 60.0
-# A broker of several that is gone for a moment, or one of the bootstrap addresses, holds nothing up.
+# One of several brokers that is down for a moment, or one bootstrap address, blocks nothing.
 _HELD_UP_AFTER_S = 5.0
 
 

@@ -23,12 +23,11 @@ from cordwood.spark.errors import SparkError
 
 FUNCTION = "pipeline"
 _TRUTH = {"true": True, "false": False}
-# Of parameters that have no default of their own.
+# For parameters without a default.
 _USUAL = {"bootstrap": DEFAULT_BOOTSTRAP}
 
 Pipeline = Callable[..., StreamingQuery | Iterable[StreamingQuery] | None]
-"""Called with a session; what it returns is the queries that it has started. One that returns None has none, or has
-done its work when it returns."""
+"""Called with a session; returns the queries that it has started, or None if it has none, or has finished its work."""
 
 
 class BadPipeline(SparkError):
@@ -36,15 +35,15 @@ class BadPipeline(SparkError):
 
 
 def load_pipeline(path: Path) -> Pipeline:
-    """Raises `BadPipeline`, and whatever the file itself raises when it runs."""
+    """Raises `BadPipeline`, and the file's own exceptions."""
     if not path.is_file():
         raise BadPipeline(f"there is no file {path}")
     spec = spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise BadPipeline(f"{path} is not a Python file; a pipeline is a .py file")
     module = module_from_spec(spec)
-    # As with `python FILE`: what stands beside it can be imported, and what it defines goes to Spark's workers as it
-    # is. They could not import it by its name.
+    # As with `python FILE`: files beside it can be imported, and its own definitions are pickled by value for Spark's
+    # workers, which could not import it by name.
     sys.path.insert(0, str(path.resolve().parent))
     sys.modules[path.stem] = module
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
@@ -59,7 +58,7 @@ def load_pipeline(path: Path) -> Pipeline:
 
 
 def show_to_workers(path: Path, environment: MutableMapping[str, str] = os.environ) -> None:
-    """Has workers on this machine import what stands beside the file; to be called before Spark is started."""
+    """Lets workers on this machine import modules beside the file; call it before Spark is started."""
     folders = [str(path.resolve().parent), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
 
@@ -84,7 +83,7 @@ def arguments_of(pipeline: Pipeline, given: Mapping[str, Any], offered: Mapping[
 
 
 def _value(parameter: inspect.Parameter, text: Any) -> object:
-    """Of the type that the default has, where that is a number or a truth."""
+    """Converts to the type of the default, if that is a number or a bool."""
     kind = type(parameter.default)
     if not isinstance(text, str):
         return text

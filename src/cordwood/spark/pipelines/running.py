@@ -1,4 +1,4 @@
-"""**run_pipeline**: starts a pipeline's queries, shows what they do, and stops them."""
+"""**run_pipeline**: starts a pipeline's queries, shows their progress, and stops them."""
 
 import json
 import logging
@@ -47,8 +47,8 @@ def run_in_session(
     ui: bool = False,
     log_level: str = "OFF",
 ) -> None:
-    """`run_pipeline` in a session that is opened for it, with its progress in sight. What it has left open in topics is
-    ended on the way out. Raises `NoJava`, too."""
+    """Calls `run_pipeline` in a new session, with a progress display. Ends open transactions on the way out. Raises
+    `NoJava`, too."""
     watched = Watched()
     _drop_py4j_logs()
     with listening(watched.take):
@@ -56,7 +56,7 @@ def run_in_session(
             spark = session(name, master=master, settings=settings, ui=ui, log_level=log_level)
         except (PySparkException, Py4JError) as error:
             raise PipelineFailed(f"Spark did not start on {master}: {sentence(error)}") from error
-        # PySpark's own handler speaks to Java in the middle of whatever is said to Java.
+        # PySpark's own handler calls Java in the middle of another call to Java.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             with display() as shown:
@@ -97,10 +97,9 @@ class Watched:
 def run_pipeline(
     pipeline: Pipeline, spark: SparkSession, arguments: Mapping[str, Any], shown: Display, watched: Watched
 ) -> None:
-    """Until all queries have ended, or somebody stops it with Ctrl-C or SIGTERM; then none is left running.
-
-    Raises `PipelineFailed`; what is wrong in the pipeline's own code comes as it is. A second Ctrl-C, and one before
-    there is a query, is a KeyboardInterrupt.
+    """Runs until all queries have ended, or until Ctrl-C or SIGTERM; then stops all of them. Raises `PipelineFailed`;
+    errors of the pipeline's own code are passed on. A second Ctrl-C, and one before there is a query, is a
+    KeyboardInterrupt.
     """
     try:
         started = pipeline(spark, **arguments)
@@ -120,7 +119,7 @@ def run_pipeline(
         finally:
             for query in queries:
                 query.stop()
-            # Ctrl-C interrupts processes of Spark, too: what they say on their way out is no failure.
+            # Ctrl-C interrupts processes of Spark, too: their errors during shutdown are not failures.
             _look(queries, figures, shown, watched.outages(), is_stopped=stop.is_set())
         if not stop.is_set():
             _raise_failure(queries)
@@ -169,7 +168,7 @@ def _drop_py4j_logs() -> None:
     """Keeps Py4J's tracebacks off the error stream, until the process ends.
 
     Py4J logs each call to Java that fails and raises as well, so nothing is lost. Ctrl-C ends Java together with this
-    process: Py4J then logs the interrupted call, and from a thread of its own each Java object that it cannot release.
+    process: Py4J then logs the interrupted call, and from another thread each Java object that it cannot release.
     """
     for name in (None, "py4j.java_gateway", "py4j.clientserver"):
         logging.getLogger(name).addFilter(_is_not_from_py4j)

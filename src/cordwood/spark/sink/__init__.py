@@ -1,4 +1,4 @@
-"""The sink: what a job writes into topics, batch or streaming. docs/spark-sink.md tells how to use it, and
+"""The sink: writes of batch and streaming jobs into topics. docs/spark-sink.md describes its use, and
 docs/adr/0005-spark-sink.md why it is exactly once.
 
     options.py        what a write can be told; names.py  what it is called in the cluster
@@ -32,7 +32,7 @@ __all__ = ["batch_writer", "stream_writer"]
 
 
 def batch_writer(options: "Mapping[str, str]", schema: "StructType", overwrite: bool) -> "BatchWriter":
-    """Raises a `SparkError` for what cannot be written, or not like this."""
+    """Raises a `SparkError` for columns or options that cannot be written."""
     from cordwood.spark.errors import BadOption
     from cordwood.spark.sink.batch import BatchWriter
     from cordwood.spark.sink.options import read_options

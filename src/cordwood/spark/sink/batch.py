@@ -40,7 +40,7 @@ class BatchWriter(DataSourceArrowWriter):
     def commit(self, messages: "list[WriterCommitMessage | None]") -> None:
         if self._options.is_exactly_once:
             with told_plainly():
-                # What is committed of a job is written nowhere: from now on nobody else may end its transactions.
+                # A job's decision is not recorded: from now on no other process may end its transactions.
                 report_committed(self._job)
                 self._perform(commit_job(self._job, left_by(messages), at_once=self._at_once))
 

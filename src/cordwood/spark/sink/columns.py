@@ -28,7 +28,7 @@ HEADERS_TYPE = "array<struct<key:string,value:binary>>"
 
 
 class Records(NamedTuple):
-    """Of one topic, ready for `send_arrow`."""
+    """The records of one topic, ready for `send_arrow`."""
 
     topic: str
     rows: pa.RecordBatch
@@ -69,7 +69,7 @@ class Columns:
         return cls(topic, "key" in types, "headers" in types, "partition" in types, tuple(typed))
 
     def records(self, batch: pa.RecordBatch) -> Iterator[Records]:
-        """Rows of each topic, those with a partition of their own apart."""
+        """Rows by topic; those with an explicit partition are separate."""
         for column in self.typed:
             batch = column.applied(batch)
         batch = batch.rename_columns([name.lower() for name in batch.schema.names])

@@ -1,4 +1,4 @@
-"""Does what the driver's protocol wants: from its effects to a cluster, and what came of them back."""
+"""Performs the effects of the driver's protocol on a cluster, and returns their results."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,7 +27,7 @@ _VERSION_2 = 2
 
 
 class TransactionLost(SparkError):
-    """A batch was decided, and a part of it cannot be made visible any more."""
+    """A batch was decided, but a part of it can no longer be committed."""
 
 
 class TakenOver(SparkError):
@@ -117,8 +117,8 @@ class _Driver:
         raise TransactionLost(_lost(left, error, len(failed), len(transactions), where))
 
     async def _used_again(self, transactions: tuple[LeftTransaction, ...]) -> LeftTransaction | None:
-        """One of them whose name a later batch has. Then the run that decided this batch has come to its end with it,
-        for only that run uses the name, and not before: these have been committed."""
+        """Returns one whose name a later batch uses. Then the run that decided this batch has completed it, because
+        only that run uses the name, and not earlier: these have been committed."""
         names = [left.transactional_id for left in transactions]
         described = await describe_transactions(await self._outlet.client(), names)
         for left in transactions:
@@ -129,10 +129,10 @@ class _Driver:
 
 
 def _is_later(told: TransactionDescription, than: LeftTransaction) -> bool:
-    """Returns whether the coordinator reports a later transaction. If it was aborted, it may be this one."""
+    """Returns whether the coordinator reports a later transaction. If that was aborted, it may be this one."""
     if told.state in _ABORTED:
         return False
-    # With `transaction.version` 2 the end has an epoch of its own.
+    # With `transaction.version` 2 the end has its own epoch.
     last_epoch = than.epoch + (1 if told.state in _COMMITTED else 0)
     return told.producer_id != than.producer_id or told.producer_epoch > last_epoch
 
@@ -148,6 +148,6 @@ def _lost(left: LeftTransaction, error: BrokerError, failed: int, asked: int, wh
     return (
         f"{failed} of {asked} transactions{where} of a batch that is decided cannot be committed, so that their rows "
         f"are lost: the first is {left.transactional_id} of producer {left.producer_id}, epoch {left.epoch} ({error}). "
-        "Brokers abort what is open for longer than kafka.transaction.timeout.ms, unless they allow two phases "
-        "(transaction.two.phase.commit.enable)"
+        "Brokers abort transactions that are open for longer than kafka.transaction.timeout.ms, unless they allow two "
+        "phases (transaction.two.phase.commit.enable)"
     )

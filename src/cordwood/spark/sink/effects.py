@@ -1,4 +1,4 @@
-"""Effects of the driver's protocol. Each docstring says what its result is."""
+"""Effects of the driver's protocol. Each docstring describes the result."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -16,7 +16,7 @@ class OwnLedger:
 
 @dataclass(frozen=True, slots=True)
 class ReadLedger:
-    """The query's last decision, of all that were taken before the ledger was owned; or None."""
+    """The query's last decision before the ledger was owned; or None."""
 
     query: str
 
@@ -30,7 +30,7 @@ class ListOpen:
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """The entry stands, for good. None; if an error is raised it may stand or not, which its next owner can tell."""
+    """Writes the entry. Returns None; after an error it may be written or not, which the next owner can find out."""
 
     query: str
     entry: LedgerEntry
@@ -38,7 +38,7 @@ class Decide:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """All of them have ended so, now or before; or an error is raised. To abort one that is gone is no error. None."""
+    """Ends all of them this way, or raises an error. Aborting one that no longer exists is no error. Returns None."""
 
     transactions: tuple[LeftTransaction, ...]
     commit: bool

@@ -1,7 +1,5 @@
-"""The ledger: a compacted topic in which the last decision of each query stands, under the query's id.
-
-Written in transactions under the query's own transactional id, so that who takes that id over fences off whoever wrote
-before; read by its committed records.
+"""The ledger: a compacted topic with the last decision of each query, keyed by the query's id. Written in transactions
+under the query's own transactional id, so that a new owner of the id fences the previous one; read with read_committed.
 """
 
 from collections.abc import Mapping
@@ -19,10 +17,10 @@ from cordwood.spark.sink.ledger_reading import read_committed
 from cordwood.wire.errors import ErrorCode
 
 PARTITIONS = 16
-"""A decision that hangs holds up those of its own partition only."""
+"""A hanging decision blocks only those of its own partition."""
 _CONFIGS: Mapping[str, ConfigValue] = {
     "cleanup.policy": "compact",
-    # Whoever has no decision in it reads all of a partition, so it is kept short.
+    # A query without a decision reads a whole partition, so it is kept short.
     "segment.bytes": 1024 * 1024,
     "min.cleanable.dirty.ratio": "0.1",
 }
@@ -39,7 +37,7 @@ class Ledger:
     def __init__(self, client: Client, topic: str) -> None:
         self._client = client
         self._topic = topic
-        # What was read of each query, and up to which offset.
+        # The last entry of each query, and the offset read so far.
         self._known: dict[str, tuple[LedgerEntry | None, int]] = {}
 
     async def partition_of(self, query: str) -> TopicPartition:
@@ -50,8 +48,8 @@ class Ledger:
         return TopicPartition(self._topic, crc32(query.encode()) % len(known.partitions))
 
     async def read(self, query: str, *, latest: bool) -> LedgerEntry | None:
-        """`latest`: what was written before this call began counts, also where it is not yet clear whether it stands:
-        then that is waited for. Otherwise what stands now, at least."""
+        """`latest`: includes everything written before this call, and waits for open transactions to be decided.
+        Otherwise includes at least what is committed now."""
         partition = await self.partition_of(query)
         end = (await list_offsets(self._client, {partition: LATEST}, read_committed=not latest))[partition].offset
         entry, start = self._known.get(query, (None, 0))
@@ -70,7 +68,7 @@ class Ledger:
             await producer.send_and_wait(partition.topic, entry.encode(), query.encode(), partition=partition.partition)
             await producer.commit_transaction()
         finally:
-            # What was known is known no more, whether this stands or not.
+            # The cached entry is invalid, whether this write succeeds or not.
             self._known.pop(query, None)
 
     async def _look_back(self, query: str, partition: TopicPartition, end: int) -> LedgerEntry | None:

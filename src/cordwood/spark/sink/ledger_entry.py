@@ -1,4 +1,4 @@
-"""A decision, as the ledger has it: the value of a record whose key is the query's id."""
+"""A decision in the ledger: the value of a record whose key is the query's id."""
 
 import json
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from cordwood.client.errors import BadAnswer
 from cordwood.client.producer.transactions.prepared import LeftTransaction
 
 _VERSION = 2
-# Of version 1 there were no sweeps.
+# Version 1 had no sweeps.
 _KNOWN_VERSIONS = (1, _VERSION)
 
 
@@ -20,10 +20,10 @@ class LedgerEntry:
     transactions: tuple[LeftTransaction, ...]
     sweeps: int = 0
     """Number of times, up to here, that the query's open transactions were aborted without a batch being decided:
-    whatever began at another number may be among them."""
+    transactions that began at another number may be among them."""
 
     def encode(self) -> bytes:
-        # Ids begin alike, so what they begin with is written once: an entry of many tasks is to fit into a record.
+        # Ids have a common prefix, which is written once: an entry of many tasks must fit into a record.
         prefix = _common_prefix([transaction.transactional_id for transaction in self.transactions])
         content = {
             "version": _VERSION,
@@ -40,7 +40,7 @@ class LedgerEntry:
 
     @classmethod
     def decode(cls, value: bytes) -> "LedgerEntry":
-        """Raises `BadAnswer` for what is no entry, or one of a newer version."""
+        """Raises `BadAnswer` for an invalid entry, or one of a newer version."""
         try:
             content = json.loads(value)
             if content["version"] not in _KNOWN_VERSIONS:

@@ -24,8 +24,8 @@ _BY_NAME_AT_MOST = 12
 async def read_committed(
     client: Client, partition: TopicPartition, start: int, end: int, timeout_s: float
 ) -> AsyncIterator[Record]:
-    """From `start` to before `end`. Waits for transactions that are open there; after `timeout_s` in vain, raises
-    `TimedOut`."""
+    """Reads from `start` up to, not including, `end`. Waits for open transactions there, for at most `timeout_s`: then
+    raises `TimedOut`."""
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + timeout_s
     position = start
@@ -44,7 +44,7 @@ async def read_committed(
         except (CorruptBatch, InvalidRecord) as error:
             raise BadAnswer(f"{partition} at offset {position}: {error}") from error
         if position == before and not data.records and end <= data.last_stable_offset:
-            # Compaction has taken what stood here.
+            # Compaction has removed the records here.
             return
         if position == before and loop.time() >= deadline_s:
             raise TimedOut(

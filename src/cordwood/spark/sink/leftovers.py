@@ -1,8 +1,9 @@
 """**Leftovers**: transactions of a batch or a job that was stopped while it was written. They are ended on the way out.
 
 Spark kills tasks in the middle of a batch, and does not wait for the sink's abort when a query is stopped or a job is
-interrupted. Readers of committed records would wait at what is left open, until the query's next start or
-`kafka.transaction.timeout.ms`. Tasks report where they write, commits that this is over; what is between is left.
+interrupted. read_committed consumers would wait for open transactions, until the query's next start or
+`kafka.transaction.timeout.ms`. Tasks report where they write, and commits report the end; transactions in between are
+leftovers.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from cordwood.spark.sink.protocol import sweep_job, sweep_run
 from cordwood.spark.sink.transactions import Scope
 
 _WRITING, _COMMITTED = "writing", "committed"
-# Somebody has pressed Ctrl-C, and waits.
+# The user has pressed Ctrl-C, and waits.
 _ENDED_WITHIN_S = 10.0
 
 
@@ -41,9 +42,10 @@ def report_committed(scope: Scope) -> None:
 
 
 def end_leftovers_at_exit() -> None:
-    """Of this program: an interpreter that is interrupted while a job or a batch is written ends with it."""
+    """The leftovers of this program: an interpreter that is interrupted while a job or a batch is written ends with
+    it."""
     if is_heard():
-        # Somebody else sees to it.
+        # Another process handles it.
         return
     leftovers, stack = Leftovers(), ExitStack()
     stack.enter_context(listening(leftovers.take))
@@ -75,7 +77,7 @@ class Leftovers:
         return bool(self._written)
 
     def end(self) -> Iterator[str]:
-        """To be called once Spark has stopped. What could not be ended is told, a line for each query."""
+        """Call it once Spark has stopped. Reports transactions that could not be ended, one line per query."""
         for scope, sink in self._written.items():
             try:
                 asyncio.run(_end(scope, sink))

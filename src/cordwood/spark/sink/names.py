@@ -1,4 +1,4 @@
-"""Names that the sink gives to what it keeps in a cluster. `cordwood topic list` and `txn list` hide them."""
+"""Names of the sink's topics and transactional ids in a cluster. `cordwood topic list` and `txn list` hide them."""
 
 from typing import Final
 

@@ -26,14 +26,14 @@ _ALSO_TAKEN = frozenset({"checkpointLocation", "path", "queryName", "testing.at"
 
 _TIMEOUT = "transaction.timeout.ms"
 _TWO_PHASES = "transaction.two.phase.commit.enable"
-# What a transaction may take without two phases: from a task's first row until the driver has ended it. Brokers allow
+# The transaction timeout without two-phase commit: from a task's first row until the driver has ended it. Brokers allow
 # no more by default (transaction.max.timeout.ms).
 _TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
-# A driver that dies between writing its decision and committing it holds others' decisions up for so long.
+# A driver that dies between writing its decision and committing it blocks others' decisions for this time.
 _LEDGER_TIMEOUT_MS = 10_000
 _BULK: Mapping[str, object] = {
-    # What 10,000 rows of 100 bytes, which Spark gives at once, are for each of a few partitions: half as much makes two
-    # batches of them, and costs half as much CPU again.
+    # The size of 10,000 rows of 100 bytes, which Spark passes at once, for each of a few partitions: half of it makes
+    # two batches of them, and costs 50 % more CPU.
     "batch.size": 512 * 1024,
     "linger.ms": 0,
     "max.request.size": 1024 * 1024,
@@ -114,7 +114,7 @@ def read_options(given: Mapping[str, str], purpose: str) -> SinkOptions:
         typed=tuple(_typed(options, column) for column in ("key", "value") if f"{column}Format" in options),
         registry=_registry(options),
     )
-    # What is wrong with the client's settings is said when the write is planned, and not by its tasks.
+    # Invalid client settings are reported when the write is planned, and not by its tasks.
     try:
         chosen.writing("any" if chosen.is_exactly_once else None)
     except BadSetting as error:

@@ -1,5 +1,5 @@
-"""A process's connections to a cluster: a client for questions, and a producer that goes from one transactional id to
-the next. They stay between the tasks of a Python worker, which is most of what a small task would cost."""
+"""A process's connections to a cluster: a client for queries, and a producer that switches from one transactional id to
+the next. They are kept between the tasks of a Python worker, since connecting is most of the cost of a small task."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ from cordwood.spark.sink.options import SinkOptions
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest
 
-# The first version that knows of two phases (KIP-939).
+# The first version with two-phase commit (KIP-939).
 _TWO_PHASES_SINCE = 6
 # Which is how brokers say that they do not allow it, where they know it.
 _NOT_ALLOWED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -26,7 +26,7 @@ _TOPIC_WITHIN_S = 5.0
 
 
 class Outlet:
-    """Belongs to the event loop in which it is used first."""
+    """Belongs to the event loop in which it is first used."""
 
     def __init__(
         self, options: SinkOptions, *, network: Network, clock: Clock | None = None, random: Random | None = None
@@ -76,7 +76,7 @@ class Outlet:
         return self._producer
 
     async def writing_as(self, transactional_id: str) -> Producer:
-        """Ready to begin; two-phased where that is wanted and allowed."""
+        """Makes the producer ready to begin; with two-phase commit if requested and allowed."""
         if self._has_two_phases is None:
             self._has_two_phases = await self._knows_two_phases()
         try:

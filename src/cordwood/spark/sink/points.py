@@ -2,8 +2,8 @@
 
     <point>[@<batch>]=<halt or kill>:<file>
 
-Whoever reaches the point first makes the file, and then halts until it is killed (so that a test can kill a whole
-driver), or kills itself. The file is there once, so a life after that goes on.
+The first process to reach the point creates the file, and then halts until it is killed (so that a test can kill a
+whole driver), or kills itself. The file then exists, so later lives continue.
 """
 
 import os

@@ -40,7 +40,7 @@ class Process:
 
     def names(self, scope: Scope) -> NamePool:
         if scope not in self._names:
-            # Those of a run that is over are not used any more.
+            # Those of a finished run are not used any more.
             self._names = {known: pool for known, pool in self._names.items() if known.query != scope.query}
             self._names[scope] = NamePool(scope.prefix)
         return self._names[scope]
@@ -58,7 +58,7 @@ def this_process() -> Process:
 
 
 def check_cluster(options: SinkOptions) -> None:
-    """Where a write is planned. Raises what `Outlet.check` does."""
+    """Called where a write is planned. Raises the errors of `Outlet.check`."""
 
     async def check() -> None:
         outlet = Outlet(options, network=SocketNetwork())

@@ -1,6 +1,7 @@
 """The driver's protocol for exactly-once writes. No I/O; docs/adr/0005-spark-sink.md has the proof.
 
-Each is a generator of effects, which is sent what came of each; it may be killed between any two of them, or within.
+Each is a generator of effects, which is sent the result of each; it may be killed between any two of them, or during
+one.
 
     steps = commit_batch("query", "run", 7, [task, ...])
     effect = next(steps)
@@ -22,7 +23,7 @@ T = TypeVar("T")
 Steps: TypeAlias = Generator[Effect, Any, T]
 
 ENDS_AT_ONCE = 100
-"""Of one commit, at most so many EndTxn are on their way."""
+"""The maximum number of EndTxn requests in flight per commit."""
 NOTHING_DECIDED = -1
 """The batch of an entry that only counts a sweep, before the query's first decision."""
 _LOOKS = 3
@@ -30,7 +31,7 @@ _BETWEEN_LOOKS_S = 1.0
 
 
 class CannotDecide(Exception):
-    """The batch cannot be committed; the next life of the query may."""
+    """The batch cannot be committed; the query's next run may succeed."""
 
 
 class LedgerLost(CannotDecide):
@@ -38,7 +39,7 @@ class LedgerLost(CannotDecide):
 
 
 class SweptAway(CannotDecide):
-    """Another driver of the query has aborted what was open after our tasks began."""
+    """Another driver of the query has aborted transactions that were opened after our tasks began."""
 
 
 class Outcome(Enum):
@@ -70,10 +71,11 @@ def commit_batch(
     sweeps = 0 if last is None else last.sweeps
     if any(seen != sweeps for seen in begun_at):
         raise SweptAway(
-            f"another driver of query {scope.query} has gone on from batch {batch - 1} while batch {batch} was written "
-            "here, and has aborted it; the query can be started again"
+            f"another driver of query {scope.query} has continued from batch {batch - 1} while batch {batch} was "
+            "written here, and has aborted it; the query can be started again"
         )
-    # What is open before the decision and is not named by it can never be: it is of this batch or an older one.
+    # A transaction that is open before the decision and not named by it can never be committed: it belongs to this
+    # batch or an older one.
     open_before: Sequence[LeftTransaction] = yield ListOpen(scope.of_query)
     yield Decide(scope.query, LedgerEntry(batch, scope.run, tuple(ours), sweeps))
     yield from _end(ours, commit=True, at_once=at_once)
@@ -84,7 +86,7 @@ def commit_batch(
 def abort_batch(
     scope: Scope, batch: int, ours: Sequence[LeftTransaction], *, at_once: int = ENDS_AT_ONCE
 ) -> Steps[None]:
-    """Spark aborts after a commit that failed, too: that may have been after its decision, which stands."""
+    """Spark also aborts after a failed commit, which may have failed after its decision: that remains valid."""
     if not ours:
         return
     yield OwnLedger(scope.query)
@@ -94,12 +96,13 @@ def abort_batch(
 
 
 def sweep_run(scope: Scope, *, at_once: int = ENDS_AT_ONCE) -> Steps[int]:
-    """Ends what a run that was stopped in the middle of a batch has left open: commits what is decided, and aborts the
-    rest. Returns how many were aborted. May come at any time, also while the run or another one is alive.
+    """Ends the open transactions of a run that was stopped in the middle of a batch: commits the decided ones, and
+    aborts the rest. Returns the number of aborted ones. May be called at any time, also while the run or another one is
+    alive.
     """
     left: Sequence[LeftTransaction] = yield ListOpen(scope.prefix)
     if not left:
-        # To own the ledger would fail a commit that another driver has under way.
+        # Owning the ledger would fail a commit that another driver has in progress.
         return 0
     yield OwnLedger(scope.query)
     last: LedgerEntry | None = yield ReadLedger(scope.query)
@@ -113,7 +116,7 @@ def sweep_run(scope: Scope, *, at_once: int = ENDS_AT_ONCE) -> Steps[int]:
 
 
 def commit_job(scope: Scope, ours: Sequence[LeftTransaction], *, at_once: int = ENDS_AT_ONCE) -> Steps[None]:
-    """Of a batch job, which nobody replays: there is nothing to remember."""
+    """Commits a batch job, which is never replayed: there is nothing to record."""
     yield from _end(ours, commit=True, at_once=at_once)
     # Attempts that have lost.
     open_after: Sequence[LeftTransaction] = yield ListOpen(scope.prefix)
@@ -121,7 +124,7 @@ def commit_job(scope: Scope, ours: Sequence[LeftTransaction], *, at_once: int = 
 
 
 def abort_job(scope: Scope, ours: Sequence[LeftTransaction], *, at_once: int = ENDS_AT_ONCE) -> Steps[None]:
-    """Spark does not wait for the other tasks of a job that fails, and nobody comes after it to end what they leave."""
+    """Spark does not wait for the other tasks of a job that fails, and no successor ends their transactions."""
     left = frozenset(ours)
     for look in range(_LOOKS):
         if look:
@@ -132,7 +135,7 @@ def abort_job(scope: Scope, ours: Sequence[LeftTransaction], *, at_once: int = E
 
 
 def sweep_job(scope: Scope, *, at_once: int = ENDS_AT_ONCE) -> Steps[None]:
-    """Of a job that was stopped before its commit began, once its tasks have ended."""
+    """Aborts a job that was stopped before its commit began, once its tasks have ended."""
     left: Sequence[LeftTransaction] = yield ListOpen(scope.prefix)
     yield from _end(left, commit=False, at_once=at_once)
 
@@ -153,10 +156,10 @@ def _accept(scope: Scope, last: LedgerEntry, batch: int, ours: Sequence[LeftTran
 
 
 def _sweep(scope: Scope, last: LedgerEntry, orphans: Iterable[LeftTransaction], at_once: int) -> Steps[None]:
-    """Aborts what was open after the last decision. Whoever took that may be alive, and some of these may be its next
-    batch: with another number in the ledger it cannot decide that any more."""
+    """Aborts transactions opened after the last decision. Its driver may be alive, and some of these may belong to its
+    next batch: the new number in the ledger keeps it from deciding that."""
     yield Decide(scope.query, replace(last, sweeps=last.sweeps + 1))
-    # Our own next tasks are to see the number: they read what stands, and this waits until it does.
+    # Our own next tasks must see the number: they read committed entries, and this waits for the commit.
     yield ReadLedger(scope.query)
     yield from _end(orphans, commit=False, at_once=at_once)
 

@@ -1,5 +1,5 @@
-"""**StreamWriter**: `df.writeStream.format("cordwood")`. Spark makes one for the tasks of each batch, and another, in a
-process of its own, for each commit; what they know of each other is in the tasks' messages."""
+"""**StreamWriter**: `df.writeStream.format("cordwood")`. Spark creates one for the tasks of each batch, and another, in
+a separate process, for each commit; they communicate only through the tasks' messages."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ except ImportError:
     from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter
 
     class DataSourceStreamArrowWriter(DataSourceArrowWriter, DataSourceStreamWriter):  # type: ignore[no-redef, misc]
-        """PySpark 4.0 does not have the class, and gives Arrow's batches to whatever is an Arrow writer."""
+        """PySpark 4.0 lacks the class, and passes Arrow batches to any Arrow writer."""
 
 
 _QUERY = "sql.streaming.queryId"
@@ -43,7 +43,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._options = options
         self._columns = columns
         self._trap = read_trap(options.testing_at)
-        # The application may have taken the query's jobs out of its group: then every batch is a run of its own.
+        # The application may have changed the job group: then every batch is a separate run.
         self._else_run = uuid4().hex
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:

@@ -17,7 +17,7 @@ from cordwood.spark.sink.transactions import Scope, TaskDone
 from cordwood.spark.worker_garbage import spare_modules
 
 NO_BATCH = -1
-"""Of a batch job: nothing is replayed."""
+"""For a batch job: nothing is replayed."""
 
 
 def write_task(
@@ -44,7 +44,7 @@ def write_task(
     try:
         done = attempt.write(first, rows, in_transaction=options.is_exactly_once)
     except BaseException:
-        # With what it has open: aborted, or left to the driver's sweep.
+        # Its open transaction is aborted, or left to the driver's sweep.
         process.run(outlet.drop_producer())
         raise
     spare_modules()
@@ -71,7 +71,7 @@ class _Attempt:
             self._trap.reached(point, self._batch)
 
     async def finds_decided(self) -> bool:
-        """By a former life of the query, or another driver: the driver would abort what we write."""
+        """Fenced by an earlier run of the query, or by another driver: the driver would abort our writes."""
         last = await (await self._outlet.ledger()).read(self._scope.query, latest=False)
         self._sweeps = 0 if last is None else last.sweeps
         return last is not None and last.batch >= self._batch
@@ -102,7 +102,7 @@ class _Attempt:
         return producer
 
     async def _send(self, producer: Producer, batch: pa.RecordBatch) -> None:
-        """Waits for room, so that no more is in memory than `buffer.memory`."""
+        """Waits for room, so that memory use stays below `buffer.memory`."""
         columns = self._columns
         for records in columns.records(batch):
             delivery = await producer.send_arrow(

@@ -1,12 +1,12 @@
-"""Transactions of task attempts: their names, and what a task tells the driver of the one that it has left.
+"""Transactions of task attempts: their names, and the task's message to the driver.
 
     cordwood-spark/<query>/ledger                          the driver's own
     cordwood-spark/<query>/<run>/<process>/<number>        of tasks: a streaming query's
     cordwood-spark/batch/<job>/<process>/<number>          of tasks: a batch job's
 
 A name belongs to one Python process, which runs one task at a time; so no two attempts ever write under the same name,
-and none can take over, and thereby abort, what another has prepared. A process uses a name again in a later batch of
-the same run: Spark starts that only when the one before is committed.
+and none can take over, and so abort, another one's prepared transaction. A process uses a name again in a later batch
+of the same run: Spark starts that only when the one before is committed.
 """
 
 import os
@@ -40,7 +40,7 @@ class Scope:
 
     @property
     def is_job(self) -> bool:
-        """Of a batch: nothing is remembered of it."""
+        """For a batch job: nothing is recorded."""
         return self.query == _JOB
 
 
@@ -68,7 +68,7 @@ class TaskDone(WriterCommitMessage):
 
 
 def sweeps_seen(tasks: Iterable[TaskDone]) -> frozenset[int]:
-    """By those that have written."""
+    """The transactions of tasks with rows."""
     return frozenset(task.sweeps for task in tasks if task.transaction is not None)
 
 

@@ -30,7 +30,7 @@ from cordwood.spark.sink.options import SinkOptions, TypedOptions
 _TYPES = {"avro": AVRO, "json": JSON, "protobuf": PROTOBUF}
 _LATEST = "latest"
 RESERVED = frozenset(["key", "value", "headers", "topic", "partition"])
-"""Columns that are no fields of the value."""
+"""Columns that are not fields of the value."""
 
 _NO_SUBJECT, _NO_VERSION = 40401, 40402
 _INCOMPATIBLE = (409, 40901)
@@ -38,7 +38,7 @@ _ARROW_TIME_ZONE = "UTC"
 
 
 def typed_columns(options: SinkOptions, schema: StructType) -> list["TypedColumn"]:
-    """Registers what has to be registered. Raises `CannotWrite` or `BadOption`."""
+    """Registers new schemas. Raises `CannotWrite` or `BadOption`."""
     if options.registry is None:
         return []
     registry = client_of(options.registry)

@@ -1,6 +1,6 @@
 """Limits how much a micro-batch reads; sans-IO.
 
-As Spark's connector: a limit is shared by the partitions in proportion to what each has waiting.
+As in Spark's connector: partitions share a limit in proportion to their backlogs.
 """
 
 import math
@@ -20,7 +20,7 @@ class ReadLimits:
     max_bytes: int | None = None
     """As stored by the brokers."""
     max_trigger_delay_ms: int = DEFAULT_MAX_TRIGGER_DELAY_MS
-    """After so long a batch is made of less than `min_offsets`, too."""
+    """After this time a batch may have less than `min_offsets`."""
 
     @property
     def is_limited(self) -> bool:

@@ -43,7 +43,7 @@ class BatchReader(DataSourceReader):
             return self._options.tasks.tasks(ranges)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """In a task. Where there is nothing to read, Spark makes a partition of its own."""
+        """Called in a task. With nothing to read, Spark creates a partition itself."""
         if isinstance(partition, ReadTask):
             with told_plainly():
                 yield from self._table.read(partition)
@@ -52,8 +52,8 @@ class BatchReader(DataSourceReader):
 class _Pushdown:
     """The method `pushFilters`, for both settings of `spark.sql.python.filterPushdown.enabled`.
 
-    Spark refuses a reader that has such a method where the setting is off, and tells by `__func__`. Here nothing
-    depends on it: all filters are given back, so Spark looks at each row again.
+    Spark rejects a reader with this method if the setting is off, and detects it by `__func__`. Here nothing depends on
+    it: all filters are returned, so Spark checks each row again.
     """
 
     def __init__(self, reader: BatchReader) -> None:
@@ -94,7 +94,7 @@ def _check_order(options: SourceOptions, start: Offsets, end: Offsets) -> None:
 
 
 def _range(partition: TopicPartition, start: int, end: int, bounds: Bounds, since: int) -> OffsetRange:
-    """`since` is the first offset of the time that is asked for; -1: there is none."""
+    """`since` is the first offset at or after the requested time; -1 if there is none."""
     start = max(start, bounds.start, since)
     end = end if bounds.end is None else min(end, bounds.end)
     return OffsetRange(partition, start, end if since >= 0 else start)

@@ -34,7 +34,7 @@ CORRUPT_RECORD = "_corrupt_record"
 
 
 class RecordColumns:
-    """Makes the columns of one partition's records; what is the same for all of them is made once."""
+    """Creates the columns of one partition's records; constant columns are created once."""
 
     def __init__(self, topic: str, partition: int) -> None:
         self._topic = topic
@@ -77,7 +77,7 @@ def _headers(column: Any) -> Any:
     fields = [pa.field("key", pa.string()), pa.field("value", pa.binary())]
     items = pa.StructArray.from_arrays([column.values.field(0), column.values.field(1)], fields=fields)
     return pa.ListArray.from_arrays(
-        # Of a slice, the offsets of all of it would not fit the mask.
+        # For a slice, the offsets of the whole array would not match the mask.
         pa.concat_arrays([column.offsets]),
         items,
         type=pa.list_(pa.field("element", pa.struct(fields))),

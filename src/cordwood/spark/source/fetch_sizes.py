@@ -1,6 +1,6 @@
 """**FetchSizes**: how much to ask for, so that little comes from beyond the end of a range; sans-IO.
 
-A task of a micro-batch reads some offsets of a partition that goes on. With `maxBytesPerBatch` as the only limit it
+A task of a micro-batch reads some offsets of a growing partition. With `maxBytesPerBatch` as the only limit it
 fetched, checked and decoded half as much again as it needed (125,000 records of 140 bytes), and was slower by a fifth.
 """
 
@@ -22,7 +22,7 @@ class FetchSizes:
         self._seen: dict[TopicPartition, _Seen] = {}
 
     def learn(self, partition: TopicPartition, *, offsets: int, size: int, largest_batch: int) -> None:
-        """Of an answer: its whole batches have these many offsets, gaps included, and bytes."""
+        """Records a response: the number of offsets, including gaps, and bytes of its whole batches."""
         self._seen[partition] = _Seen(size / max(offsets, 1), largest_batch)
 
     def enough_for(self, partition: TopicPartition, offsets: int, most: int) -> int:

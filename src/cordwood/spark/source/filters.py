@@ -1,6 +1,6 @@
 """Filters of a query that narrow what is read: on topic, partition, offset and timestamp; sans-IO.
 
-They only narrow: Spark looks at each row again. So a filter may be taken for less than it says, never for more.
+They only narrow: Spark checks each row again. So a filter may be applied less strictly than given, never more.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,8 +21,8 @@ class Bounds:
     end: int | None = None
     """Without it, to the end of each partition."""
     since_ms: int | None = None
-    """Of timestamps. There is no upper bound: records need not be in the order of their times, so that after the first
-    one that is later there may be others."""
+    """The lower bound of timestamps. There is no upper bound: records need not be in timestamp order, so matching ones
+    may follow a later one."""
 
     def covers(self, partition: TopicPartition) -> bool:
         return (self.topics is None or partition.topic in self.topics) and (
@@ -31,7 +31,7 @@ class Bounds:
 
 
 def narrowed(filters: Iterable[Any], column_of: Callable[[str], str | None]) -> Bounds:
-    """`filters` are Spark's, all of which hold; `column_of` gives the connector's name of a column of the table."""
+    """`filters` are Spark's, combined with AND; `column_of` maps a column of the table to the connector's name."""
     bounds = Bounds()
     for each in filters:
         attribute: tuple[str, ...] = getattr(each, "attribute", ())

@@ -1,4 +1,4 @@
-"""The columns of a table that are made of values, and what becomes of values that do not parse."""
+"""The columns of a table that come from values, and the handling of values that do not parse."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ParsedColumns:
 
 
 def _texts(values: Any, malformed: Any) -> Any:
-    """Of those that are malformed; null for all others."""
+    """The text of malformed values; null for all others."""
     if not malformed.true_count:
         return pa.nulls(len(values), pa.string())
     flags = zip(values.to_pylist(), malformed.to_pylist(), strict=True)

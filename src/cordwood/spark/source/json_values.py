@@ -1,7 +1,7 @@
 """Values that are JSON objects, as columns: parsed many at a time by Arrow's own reader.
 
-That reader takes lines and gives up at the first one that does not parse. So values are joined to lines, and where one
-of them is bad, halves are tried until it stands alone.
+That reader takes lines and gives up at the first one that does not parse. So values are joined to lines, and a bad one
+is isolated by bisection.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class JsonParser:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema), pa.array(malformed, pa.bool_())
 
     def _parse_some(self, text: Any, is_object: Any, tables: list[Any], malformed: list[bool]) -> None:
-        """Runs of what looks like objects, and what does not between them."""
+        """Splits values into runs of probable objects and others."""
         flags = is_object.to_pylist()
         begin = 0
         while begin < len(flags):

@@ -1,7 +1,7 @@
 """**Link**: a client of the cluster for callers without an event loop; one for each configuration and process.
 
-A Python worker of Spark runs one task after another: connections and what is known of the cluster are kept between
-them. What is idle closes by itself (`connections.max.idle.ms`).
+A Python worker of Spark runs one task after another: connections and metadata are kept between them. Idle connections
+close (`connections.max.idle.ms`).
 """
 
 import asyncio
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 def link_to(settings: Mapping[str, object], *, patient: bool = False) -> "Link":
     """By Kafka's names. Raises a `ClientError` when no broker answers: at once, so that a mistyped address is reported
-    of it, or with `patient` after `default.api.timeout.ms`, because a broker that was there may come back."""
+    of it, or with `patient` after `default.api.timeout.ms`, because a broker that was reachable may come back."""
     key = tuple(sorted((name, str(value)) for name, value in settings.items()))
     with _lock:
         link = _links.get(key)
@@ -36,7 +36,7 @@ _lock = Lock()
 
 
 class Link:
-    """Its client belongs to the loop of its thread: only what runs there may use it."""
+    """Its client belongs to the loop of its thread: only code there may use it."""
 
     def __init__(self, settings: ConsumerSettings, *, patient: bool = False) -> None:
         self.settings = settings
@@ -55,7 +55,7 @@ class Link:
         return self._portal.background.forked
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Waits for it. Raises what it raises."""
+        """Waits for the coroutine, and raises its errors."""
         return self._portal.run(work)
 
     def post(self, callback: Callable[..., object], *args: object) -> None:

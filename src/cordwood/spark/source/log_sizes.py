@@ -11,7 +11,7 @@ from cordwood.spark.source.offset_lookup import earliest, latest
 
 
 async def bytes_per_offset(client: Client, partitions: Collection[TopicPartition]) -> dict[TopicPartition, float]:
-    """On average, as stored: compressed, if they are. Raises `CannotRead` if the brokers do not tell sizes."""
+    """Average sizes as stored, compressed if they are. Raises `CannotRead` if the brokers do not report sizes."""
     sizes: dict[TopicPartition, int] = {}
     for told in (await describe_log_dirs(client, partitions=partitions)).values():
         if isinstance(told, BrokerError):

@@ -1,4 +1,4 @@
-"""Records that are gone before they were read: an error, or a warning with `failOnDataLoss=false`."""
+"""Records deleted before they were read: an error, or a warning with `failOnDataLoss=false`."""
 
 import logging
 from collections.abc import Collection
@@ -14,7 +14,7 @@ _ADVICE = "set failOnDataLoss=false to continue with the records that remain"
 
 @dataclass(frozen=True, slots=True)
 class LossReport:
-    """Raises `DataLoss`, or goes on."""
+    """Raises `DataLoss`, or logs a warning."""
 
     fails: bool
 

@@ -24,7 +24,7 @@ async def latest(
 async def by_time(
     client: Client, partitions: Collection[TopicPartition], time_ms: int, *, read_committed: bool
 ) -> dict[TopicPartition, int]:
-    """The first record of that time or later; -1: there is none."""
+    """The first record at or after that time; -1 if there is none."""
     return await _look_up(client, dict.fromkeys(partitions, time_ms), read_committed=read_committed)
 
 

@@ -33,7 +33,7 @@ class OffsetsOption:
     """Where a read begins or ends: everywhere alike, or by partition."""
 
     name: str
-    """Of the option that says so."""
+    """The name of the option."""
     edge: Edge
     everywhere: int | None = None
     """An `OffsetSpec`, or a time in ms."""
@@ -77,7 +77,8 @@ class OffsetsOption:
 
 
 def read_edge(options: Options, edge: Edge, *, default: OffsetSpec, forbidden: OffsetSpec | None) -> OffsetsOption:
-    """One end of a read. Of several options the one with a time for all goes first, then times, then offsets."""
+    """One end of a read. A timestamp for all partitions takes precedence, then timestamps per partition, then
+    offsets."""
     latest_without_match = edge is Edge.STARTING and (
         options.word("startingOffsetsByTimestampStrategy", ("error", "latest"), "error") == "latest"
     )

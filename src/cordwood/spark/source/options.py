@@ -25,7 +25,7 @@ DEFAULT_POLL_TIMEOUT_MS = 120_000
 
 _ENDING = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 _TRIGGER = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxBytesPerTrigger", "maxTriggerDelay", "commitGroup")
-# Of the connector, where something else does their work here.
+# Options of the connector that have another equivalent here.
 _NO_EFFECT = {
     "fetchOffset.numRetries": "calls are retried until kafka.default.api.timeout.ms is over",
     "fetchOffset.retryIntervalMs": "calls are retried after kafka.retry.backoff.ms",
@@ -56,7 +56,7 @@ KNOWN = (
     *REGISTRY_OPTIONS,
 )
 
-# What Spark decides, or what has no meaning for it: the connector refuses these, too.
+# Settings that Spark controls, or that have no meaning for it: the connector rejects these, too.
 _FORBIDDEN_SETTINGS = {
     "auto.offset.reset": "use startingOffsets",
     "enable.auto.commit": "progress is kept in Spark's checkpoint; commitGroup also commits it to a group",

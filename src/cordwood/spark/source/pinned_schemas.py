@@ -1,7 +1,7 @@
 """**PinnedSchema**: the reader's schema of a query, chosen when its table is made, and kept in its checkpoint.
 
-It is kept by its place in the registry, among the offsets, in which a Python source writes to a checkpoint:
-`{"orders": {"0": 12}, "registry schemas": {"value": {"subject": "orders-value", "version": 1, "id": 7}}}`.
+Its position in the registry is kept among the offsets, which a Python source writes to a checkpoint: `{"orders": {"0":
+12}, "registry schemas": {"value": {"subject": "orders-value", "version": 1, "id": 7}}}`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PinnedSchema:
     version: int = 0
     id: int = 0
     given: tuple[str, str] | None = None
-    """Of a schema that an option gives: its type and its text. It is not in the registry, and not in checkpoints."""
+    """For a schema from an option: its type and text. It is neither in the registry nor in checkpoints."""
     message: str | None = None
 
     def reads_as(self, other: PinnedSchema) -> bool:
@@ -139,13 +139,13 @@ def pins_from_json(told: Mapping[str, Any]) -> PinnedSchemas:
 
 
 def pins_in_checkpoint(location: str, pins: PinnedSchemas) -> PinnedSchemas:
-    """With those that the query of this checkpoint has already, for the same subjects. Raises `CannotRead`."""
+    """Replaces schemas with those pinned in this checkpoint for the same subjects. Raises `CannotRead`."""
     kept = {(pin.part, pin.subject, pin.message): pin for pin in _in_offsets(location)}
     return tuple(kept.get((pin.part, pin.subject, pin.message), pin) for pin in pins)
 
 
 def _in_offsets(location: str) -> Iterable[PinnedSchema]:
-    """Of the last batch that was planned: the file has a line for each source of the query, after two of Spark's."""
+    """The offsets of the last planned batch: the file has a line for each source of the query, after two of Spark's."""
     import pyarrow as pa  # type: ignore[import-untyped]
     from pyarrow import fs
 
@@ -190,7 +190,7 @@ def decoder_of(connection: RegistryConnection, pin: PinnedSchema) -> ColumnDecod
 
 
 def _known_to_registry(ask: Callable[[], Schema]) -> Schema:
-    """Raises `UnknownSchema`, or `CannotRead` where the registry cannot tell."""
+    """Raises `UnknownSchema`, or `CannotRead` if the registry cannot answer."""
     try:
         return ask()
     except RegistryRefused as refused:

@@ -1,4 +1,4 @@
-"""Fetches one range of a partition: large answers, the next of them on its way while one is being used."""
+"""Fetches one range of a partition: large responses, the next one in flight while one is being used."""
 
 import asyncio
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ class RangeFetcher:
     async def advance(self) -> bool:
         """Returns whether there is something to `take`; False at the end. Raises a `ClientError`, or a `SparkError`.
 
-        What came is not returned: a task that another thread waits for is freed late, and megabytes with it.
+        The data is not returned: a task awaited by another thread is freed late, and megabytes with it.
         """
         task = self._next if self._next is not None else self._start()
         self._next = None

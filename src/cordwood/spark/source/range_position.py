@@ -38,7 +38,7 @@ class RangePosition:
         read_committed: bool,
         sizes: FetchSizes | None = None,
     ) -> None:
-        """`sizes` are what is known from other ranges, and learn from this one."""
+        """`sizes` has statistics of other ranges, and gets this one's."""
         self.partition = partition
         self.offset = start
         """The next to be read."""
@@ -56,7 +56,7 @@ class RangePosition:
         return self._sizes.enough_for(self.partition, self.end - self.offset, most)
 
     def take(self, data: PartitionData) -> Fetched | None:
-        """Moves on past whole batches; None if there are none. Raises `CannotRead`."""
+        """Advances past whole batches; None if there are none. Raises `CannotRead`."""
         content = data.records
         if not content:
             self._take_nothing(data)
@@ -66,7 +66,7 @@ class RangePosition:
         before = self.offset
         begin, size, largest = before, 0, 0
         try:
-            # The last batch may be cut where the limit was; it is not among these.
+            # The last batch may be cut off at the limit; it is not included.
             for _, header in batch_headers(content):
                 self.offset = max(self.offset, header.next_offset)
                 begin = min(begin, header.base_offset)
@@ -79,14 +79,14 @@ class RangePosition:
         return Fetched(content, before, data.aborted_transactions or ())
 
     def _take_nothing(self, data: PartitionData) -> None:
-        """Compaction may have taken all that stood from here to the end of the log."""
+        """Compaction may have removed all records from here to the end of the log."""
         readable_end = data.last_stable_offset if self._read_committed else data.high_watermark
         self._empty_answers = self._empty_answers + 1 if self.end <= readable_end else 0
         if self._empty_answers == _EMPTY_ANSWERS:
             self.offset = self.end
 
     def out_of_range(self, log_start: int, log_end: int, losses: LossReport) -> None:
-        """Retention has deleted what was to be read, or the log is not the one that it was."""
+        """Retention has deleted the records, or the log was replaced."""
         if self.offset < log_start:
             losses.begins_later(self.partition, self.offset, log_start)
             self.offset = min(log_start, self.end)

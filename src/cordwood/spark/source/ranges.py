@@ -27,7 +27,7 @@ class OffsetRange:
         return self.end - self.start
 
     def split(self, parts: int) -> list["OffsetRange"]:
-        """Of sizes as equal as may be."""
+        """Splits into sizes as equal as possible."""
         edges = [self.start + self.size * part // parts for part in range(parts + 1)]
         return [OffsetRange(self.partition, start, end) for start, end in pairwise(edges) if start < end]
 
@@ -94,10 +94,9 @@ def _parts(size: int, total: int, wanted: int) -> int:
 
 
 def share_tasks(ranges: Sequence[OffsetRange], least: int, most_records: int) -> list[ReadTask]:
-    """Small ranges together, in tasks of equal sizes, where that leaves `least` tasks and none has too many records.
-
-    A task costs Spark tens of milliseconds, whatever it reads: a batch of a few records from each of many partitions
-    would be made of little else.
+    """Combines small ranges into tasks of equal sizes, if that leaves at least `least` tasks and none has too many
+    records. A task costs Spark tens of milliseconds of overhead, which would dominate a batch of a few records from
+    each of many partitions.
     """
     small = [each for each in ranges if 2 * each.size <= most_records]
     alone = [ReadTask((each,)) for each in ranges if 2 * each.size > most_records]

@@ -62,7 +62,7 @@ class _Piece:
 
 
 def _pieces(fetched: Fetched, range_end: int, options: SourceOptions) -> Iterator[_Piece]:
-    """So many batches at a time that they are neither too many rows nor, decompressed, too many bytes."""
+    """Groups batches so that a group has neither too many rows nor, decompressed, too many bytes."""
     content = memoryview(fetched.content)
     aborted = Aborted(fetched.aborted) if options.read_committed else None
     begin = end = rows = size = timestamp_type = 0

@@ -26,7 +26,7 @@ KNOWN = (
 
 @dataclass(frozen=True, slots=True)
 class PartOptions:
-    """Of the key or of the value."""
+    """Options of the key or of the value."""
 
     part: str
     """key or value"""
@@ -51,7 +51,7 @@ class RegistryOptions:
     mode: str
     """Handling of a record that cannot be decoded."""
     checkpoint: str | None
-    """Of the query, which may have pinned its schemas before."""
+    """The query's checkpoint, which may have pinned schemas."""
 
 
 def registry_options(options: Options) -> RegistryOptions | None:

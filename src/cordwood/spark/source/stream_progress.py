@@ -41,7 +41,7 @@ class StreamProgress:
         self._committing: asyncio.Task[None] | None = None
 
     def initial(self) -> dict[TopicPartition, int]:
-        """Where `startingOffsets` and its like say."""
+        """Starts at the offsets of `startingOffsets` and similar options."""
         self._initial = self._link.run(self._find_initial())
         return self._initial
 
@@ -62,7 +62,7 @@ class StreamProgress:
         initial, self._initial = self._initial, None
         if initial is not None and self._options.starting.may_be_latest:
             # The first batch is empty, and its end goes into the checkpoint: a query that is killed in its first batch
-            # would look up another `latest` when it comes back, and pass over what came meanwhile.
+            # would look up a later `latest` after its restart, and skip the records in between.
             return initial
         if start is None:
             return found
@@ -82,7 +82,7 @@ class StreamProgress:
         return admitted(begins, found, limits, weights)
 
     def _begins(self, start: Offsets, found: Offsets) -> dict[TopicPartition, int]:
-        """With those that are new; the ones that are gone are a loss."""
+        """Adds new partitions; deleted ones are a loss."""
         if gone := start.keys() - found.keys():
             self._losses.gone(gone)
         for partition in start.keys() & found.keys():
@@ -93,7 +93,7 @@ class StreamProgress:
         return {partition: start.get(partition, self._new.get(partition, 0)) for partition in found}
 
     def _find_new(self, partitions: Collection[TopicPartition]) -> None:
-        """They are read from where they begin, which is 0 unless somebody has deleted records already."""
+        """They are read from their start, which is 0 unless records have been deleted."""
         if unknown := [partition for partition in partitions if partition not in self._new]:
             begins = self._link.run(earliest(self._link.client, unknown))
             for partition, begin in begins.items():
@@ -102,7 +102,7 @@ class StreamProgress:
                 self._new[partition] = begin
 
     def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
-        """Of a batch that may be new, or one that is done again after a restart."""
+        """For a new batch, or one that is repeated after a restart."""
         if gone := start.keys() - end.keys():
             self._losses.gone(gone)
         self._find_new(end.keys() - start.keys())
@@ -155,7 +155,7 @@ class StreamProgress:
             _log.warning("Cannot commit progress to group %s; the query continues: %s", group, refused)
 
     def close(self) -> None:
-        """Waits for what is being committed."""
+        """Waits for commits in flight."""
 
         async def finish() -> None:
             if self._committing is not None:

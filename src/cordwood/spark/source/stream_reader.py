@@ -1,6 +1,5 @@
-"""A streaming read. It lives in a process of its own beside the driver for as long as its query; tasks get a copy.
-
-PySpark 4.2 has brought admission control and a fixed end for AvailableNow; before that a batch takes all there is.
+"""A streaming read. It lives in a separate process beside the driver for as long as its query; tasks get a copy.
+PySpark 4.2 added admission control and a fixed end for AvailableNow; before that a batch takes everything available.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 def stream_reader(options: SourceOptions, schema: StructType, pins: PinnedSchemas = ()) -> DataSourceStreamReader:
-    """Raises `BadOption`, also for what this PySpark cannot do."""
+    """Raises `BadOption`, also for options that this PySpark does not support."""
     if HAS_ADMISSION_CONTROL:
         return LimitedStreamReader(options, schema, pins)
     if options.limits.is_limited:
@@ -54,9 +53,8 @@ def stream_reader(options: SourceOptions, schema: StructType, pins: PinnedSchema
 
 
 class RefusedStreamReader(DataSourceStreamReader):
-    """Raises why there is no reader, when it is first asked for something.
-
-    Of an error that is raised where a reader is made, Spark's process says nothing but that it has no reader to stop.
+    """Raises the reason why there is no reader on first use. If the constructor raised it, Spark's process would only
+    say that it has no reader to stop.
     """
 
     def __init__(self, error: SparkError) -> None:
@@ -134,8 +132,7 @@ class _StreamReader(DataSourceStreamReader):
             if before.part in now and not now[before.part].reads_as(before):
                 raise CannotRead(
                     f"the query's checkpoint was begun with {before}, and its table has {now[before.part]}; set the "
-                    "source's option checkpointLocation to the checkpoint of the query, and it goes on with the schema "
-                    "that it has"
+                    "source's option checkpointLocation to the query's checkpoint, and it continues with its schema"
                 )
 
     def stop(self) -> None:

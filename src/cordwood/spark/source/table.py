@@ -1,11 +1,11 @@
-"""A table over topics: which columns it has, and how records become its rows.
+"""A table over topics: its columns, and the conversion of records to rows.
 
 With `valueFormat=bytes` the columns are those of Spark's Kafka connector. With `valueFormat=json` they are the fields
 of the values; a column of the record itself has an underscore before its name (`_key`, `_offset`), and
 `_corrupt_record` is the text of a value that does not parse.
 
 With `registry` the columns are the connector's, of which `key` and `value` have the types of their schemas. Beside
-them, `_corrupt_key`, `_corrupt_value` and `_corrupt_reason` tell of what could not be decoded.
+them, `_corrupt_key`, `_corrupt_value` and `_corrupt_reason` describe records that could not be decoded.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def default_schema(options: SourceOptions, pins: PinnedSchemas = ()) -> StructTy
 
 
 def _json_schema(options: SourceOptions) -> str:
-    """As Spark's DDL, which nobody can read here without a session."""
+    """In Spark's DDL, which cannot be parsed here without a session."""
     fields = options.value_format.schema
     if fields is None:
         raise BadOption(
@@ -74,7 +74,7 @@ def _json_schema(options: SourceOptions) -> str:
 
 
 def record_column(name: str, value_format: ValueFormat) -> str | None:
-    """The connector's name for a column of a table; None for one that is made of the value."""
+    """The connector's name for a column of a table; None for one that comes from the value."""
     if value_format.name == "bytes":
         return name if name in COLUMN_TYPES else None
     return name[1:] if name.startswith("_") and name[1:] in COLUMN_TYPES else None
@@ -158,7 +158,7 @@ class Table:
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _made_columns(self, wanted: OffsetRange, schema: Any) -> ParsedColumns | TypedColumns | None:
-        """None where no column is made of values."""
+        """None if no column comes from values."""
         if self._options.registry is not None:
             from cordwood.spark.source.typed_columns import TypedColumns
 

@@ -23,7 +23,7 @@ class TopicChoice:
     assigned: tuple[TopicPartition, ...] = ()
 
     async def partitions(self, client: Client, *, missing_is_error: bool = True) -> list[TopicPartition]:
-        """Those that there are now, sorted. Raises `CannotRead` for what is named and not there."""
+        """The current partitions, sorted. Raises `CannotRead` for missing topics or partitions."""
         if self.pattern is not None:
             # Anywhere in the name, as in Spark's connector (and not in Kafka's consumer).
             matches = re.compile(self.pattern).search
@@ -49,7 +49,7 @@ async def _named(client: Client, names: Collection[str], missing_is_error: bool)
     except TopicNotFound as error:
         if missing_is_error:
             raise CannotRead(f"{error.subject} does not exist or cannot be read; {error.what_to_do}") from error
-    # The answer has told of the others.
+    # The response had the others.
     return {name: client.cluster.topics[name] for name in names if name in client.cluster.topics}
 
 

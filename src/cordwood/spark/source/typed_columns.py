@@ -1,4 +1,4 @@
-"""The columns of a table that the schema registry types, and what becomes of records that cannot be decoded."""
+"""The columns of a table that the schema registry types, and the handling of records that cannot be decoded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REASON: Final = "_corrupt_reason"
 
 
 def corrupt_column(part: str) -> str:
-    """The name of the column with the bytes of what could not be decoded."""
+    """The name of the column with the bytes that could not be decoded."""
     return f"_corrupt_{part}"
 
 
@@ -53,7 +53,7 @@ def _has_time_of_day(type_: pa.DataType) -> bool:
 
 
 class TypedColumns:
-    """Of one partition's records."""
+    """The columns of one partition's records."""
 
     def __init__(self, partition: TopicPartition, options: RegistryOptions, pins: PinnedSchemas) -> None:
         self._partition = partition

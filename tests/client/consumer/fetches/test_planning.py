@@ -84,7 +84,7 @@ def test_the_next_fetch_starts_after_buffered_records() -> None:
     assert stage.state(P0).offset == 0
 
 
-def test_a_partition_of_which_enough_is_buffered_is_not_asked_for() -> None:
+def test_a_partition_of_which_enough_is_buffered_is_not_requested() -> None:
     stage = Stage(P0, P1)
     stage.answer(stage.order(), partition_data(batch(*range(10))))
     order = stage.order()
@@ -107,7 +107,7 @@ def test_while_a_partition_is_full_its_broker_waits_shortly_for_the_others_and_l
     assert stage.order().request.max_wait_ms == 500
 
 
-def test_paused_partitions_are_not_asked_for_and_not_given() -> None:
+def test_paused_partitions_are_not_requested_and_not_given() -> None:
     stage = Stage(P0, P1)
     stage.answer(stage.order(), partition_data(batch(0)))
     stage.state(P0).paused = True
@@ -174,7 +174,7 @@ def test_a_partition_that_got_no_room_in_an_answer_has_something_left_to_read() 
     assert stage.state(P1).lag(read_committed=False) == 5
 
 
-def test_a_leader_that_names_a_nearer_replica_has_not_looked() -> None:
+def test_a_leader_that_names_a_nearer_replica_returns_no_data() -> None:
     stage = Stage(P0)
     stage.answer(stage.order(), partition_data(None, end=5, preferred=2))
     assert stage.state(P0).lag(read_committed=False) == 5

@@ -69,7 +69,7 @@ def test_the_epoch_is_that_of_the_last_record_taken() -> None:
     assert found.epoch == 5
 
 
-def test_control_batches_are_passed_over() -> None:
+def test_control_batches_are_skipped() -> None:
     found = fetched(batch(0, producer=7), marker(1, 7, commit=True), batch(2))
     assert offsets(found.take(10)) == [0, 2]
 
@@ -127,7 +127,7 @@ def test_a_damaged_batch_is_raised_repeatedly_after_the_records_before_it() -> N
     assert not found.is_drained
 
 
-def test_without_check_crcs_the_checksum_is_not_looked_at() -> None:
+def test_without_check_crcs_the_checksum_is_not_examined() -> None:
     settings = ConsumerSettings(check_crcs=False)
     broken = bytearray(batch(0))
     broken[17] ^= 0xFF
@@ -139,7 +139,7 @@ def test_a_response_without_a_whole_batch_is_reported() -> None:
         fetched(batch(0)[:-1]).take(1)
 
 
-def test_deserializers_make_keys_and_values_but_not_of_nothing() -> None:
+def test_deserializers_are_not_called_for_null() -> None:
     settings = ConsumerSettings(key_deserializer=bytes.decode, value_deserializer=json.loads)
     found = fetched(bytes(encode_batch([(0, 5, b"k", b'{"a": 1}', ()), (1, 5, None, None, ())])), settings=settings)
     assert [(each.key, each.value) for each in found.take(10)] == [("k", {"a": 1}), (None, None)]

@@ -121,7 +121,7 @@ def test_a_first_answer_that_leaves_something_out_is_not_used() -> None:
     assert not session.accept(answer(P0))
 
 
-def test_without_topic_ids_all_is_said_by_names_in_a_session_of_its_own() -> None:
+def test_without_topic_ids_partitions_are_named_in_a_separate_session() -> None:
     session = begun(P0)
     request = session.request({P0: wanted(topic_id=ZERO_UUID)})
     assert not session.is_by_id

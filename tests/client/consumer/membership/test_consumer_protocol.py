@@ -203,14 +203,14 @@ def test_heartbeats_continue_during_a_revocation() -> None:
     assert stage.asked[0].topic_partitions is None
 
 
-def test_an_assignment_that_is_said_again_changes_nothing() -> None:
+def test_a_repeated_assignment_changes_nothing() -> None:
     stage = Stage().joined(0)
     stage.sleep(INTERVAL_S)
     assert stage.answer({ORDERS: [0]}) == []
     assert stage.member.state is MemberState.STABLE
 
 
-def test_topics_without_a_known_name_are_looked_for_and_the_others_do_not_wait_for_them() -> None:
+def test_topics_without_a_known_name_are_looked_up_and_the_others_do_not_wait_for_them() -> None:
     stage = Stage()
     stage.subscribe(pattern=".*")
     stage.poll()
@@ -222,7 +222,7 @@ def test_topics_without_a_known_name_are_looked_for_and_the_others_do_not_wait_f
     assert stage.hear(TopicsChanged({}, {"new": unknown})) == [Assign(partitions("new", 0))]
 
 
-def test_topics_are_looked_for_again_with_each_heartbeat() -> None:
+def test_topics_are_looked_up_again_with_each_heartbeat() -> None:
     stage = Stage(knows_topics=False)
     stage.subscribe("orders")
     stage.poll()
@@ -245,7 +245,7 @@ def test_a_recreated_topic_is_released_and_assigned_again(is_known_before: bool)
     assert stage.waiting.added == partitions("orders", 0)
 
 
-def test_the_id_of_a_topic_that_was_deleted_means_nothing_any_more() -> None:
+def test_the_id_of_a_deleted_topic_is_unknown() -> None:
     stage = Stage().joined(0)
     stage.hear(TopicsChanged({"orders": 1}, {"orders": b"a" * 16}))
     stage.sleep(INTERVAL_S)

@@ -54,7 +54,7 @@ def test_repeated_removals_back_off() -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE])
-def test_a_coordinator_that_moved_is_looked_for(code: int) -> None:
+def test_a_coordinator_that_moved_is_looked_up(code: int) -> None:
     stage = Stage().joined(0)
     stage.sleep(INTERVAL_S)
     assert stage.answer(error=code) == [ForgetCoordinator()]
@@ -64,7 +64,7 @@ def test_a_coordinator_that_moved_is_looked_for(code: int) -> None:
     assert stage.member.assignment == partitions("orders", 0)
 
 
-def test_a_coordinator_that_loads_is_asked_again_after_a_pause_that_grows() -> None:
+def test_a_loading_coordinator_is_retried_with_back_off() -> None:
     stage = Stage(retry_backoff_ms=100, retry_backoff_max_ms=1000)
     stage.subscribe("orders")
     stage.poll()
@@ -116,7 +116,7 @@ def test_a_static_member_whose_place_was_taken_is_fenced_for_good_and_loses_all(
     assert stage.asked == []
 
 
-def test_a_static_member_whose_join_was_heard_and_whose_answer_was_lost_takes_its_own_place_again() -> None:
+def test_a_static_member_whose_join_response_was_lost_rejoins_in_its_own_place() -> None:
     stage = Stage(group_instance_id="i")
     stage.subscribe("orders")
     stage.poll()
@@ -130,7 +130,7 @@ def test_a_static_member_whose_join_was_heard_and_whose_answer_was_lost_takes_it
     assert stage.errors == []
 
 
-def test_a_static_member_that_left_unheard_takes_its_own_place_again() -> None:
+def test_a_static_member_whose_leave_was_lost_rejoins_in_its_own_place() -> None:
     stage = Stage(group_instance_id="i", max_poll_interval_ms=1_000).joined()
     stage.sleep(1)
     assert stage.asked[0].member_epoch == -2
@@ -144,7 +144,7 @@ def test_a_static_member_that_left_unheard_takes_its_own_place_again() -> None:
     assert stage.errors == []
 
 
-def test_a_static_member_that_finds_another_in_its_place_says_so() -> None:
+def test_a_replaced_static_member_raises_the_reason() -> None:
     stage = Stage(group_instance_id="i")
     stage.subscribe("orders")
     stage.poll()
@@ -216,7 +216,7 @@ def test_an_application_that_polls_stays() -> None:
     assert stage.member.state is MemberState.STABLE
 
 
-def test_it_joins_again_only_when_the_coordinator_has_heard_that_it_left() -> None:
+def test_it_rejoins_only_after_the_coordinator_has_processed_its_leave() -> None:
     stage = Stage(max_poll_interval_ms=1_000).joined(0)
     stage.sleep(1)
     stage.poll()
@@ -335,6 +335,6 @@ def test_a_member_that_lost_everything_and_leaves_does_not_return() -> None:
     assert stage.member.state is MemberState.UNSUBSCRIBED
 
 
-def test_every_state_has_a_way_on() -> None:
+def test_every_state_has_a_transition() -> None:
     assert set(NEXT_STATES) == set(MemberState)
     assert all(NEXT_STATES.values())

@@ -102,7 +102,7 @@ def serve(broker: ScriptedBroker, coordinators: Coordinators) -> None:
     broker.answers[HEARTBEAT] = heartbeat
 
 
-def test_a_member_finds_the_coordinator_that_took_over_and_tells_it_everything() -> None:
+def test_a_member_finds_the_coordinator_that_took_over_and_reports_it_everything() -> None:
     async def scene(brokers: list[ScriptedBroker], coordinators: Coordinators, driver: MembershipDriver) -> None:
         for broker in brokers:
             serve(broker, coordinators)

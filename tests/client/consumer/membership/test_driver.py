@@ -164,7 +164,7 @@ def test_a_member_that_has_left_is_unknown() -> None:
     play(scene)
 
 
-def test_heartbeats_go_on_while_the_application_works() -> None:
+def test_heartbeats_continue_while_the_application_works() -> None:
     async def scene(stage: Stage) -> None:
         await stage.join()
         await asyncio.sleep(60)
@@ -173,7 +173,7 @@ def test_heartbeats_go_on_while_the_application_works() -> None:
     play(scene)
 
 
-def test_a_coordinator_that_is_not_there_yet_is_looked_for_again() -> None:
+def test_the_look_up_of_a_missing_coordinator_is_repeated() -> None:
     async def scene(stage: Stage) -> None:
         stage.coordinators.errors = [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 3
         await stage.join()
@@ -212,7 +212,7 @@ def test_a_lost_connection_is_made_again() -> None:
     play(scene)
 
 
-def test_an_error_that_will_not_pass_stays_until_the_application_subscribes_again() -> None:
+def test_a_permanent_error_stays_until_the_application_subscribes_again() -> None:
     async def scene(stage: Stage) -> None:
         stage.coordinators.errors = [ErrorCode.GROUP_AUTHORIZATION_FAILED]
         await stage.subscribe()

@@ -145,7 +145,7 @@ def test_an_assignor_that_the_broker_does_not_have_is_raised() -> None:
     play(scene)
 
 
-def test_a_group_that_is_full_says_so() -> None:
+def test_joining_a_full_group_is_refused() -> None:
     async def scene(group: Group) -> None:
         await group.alone("consumer")
         other = await group.member("other", "consumer")

@@ -210,7 +210,7 @@ def test_of_several_partitions_the_error_that_will_not_pass_counts() -> None:
     play(scene)
 
 
-def test_a_partition_that_the_coordinator_says_nothing_of_is_not_committed() -> None:
+def test_a_partition_missing_from_the_coordinators_response_is_not_committed() -> None:
     async def scene(stage: Stage) -> None:
         stage.broker.answers[OffsetCommitRequest.api_key] = lambda request, version: OffsetCommitResponse(topics=[])
         with pytest.raises(BadAnswer, match="t-0"):
@@ -249,7 +249,7 @@ def test_a_stale_epoch_is_replaced_by_the_one_that_a_heartbeat_brings() -> None:
     play(scene, group_protocol="consumer")
 
 
-def test_an_epoch_that_grew_meanwhile_is_taken_for_a_commit_that_waited() -> None:
+def test_a_larger_epoch_is_accepted_for_a_pending_commit() -> None:
     async def scene(stage: Stage) -> None:
         stage.commits.commit_async({P0: OffsetAndMetadata(7)})
         stage.group.metadata = replace(MEMBER, generation_id=6)

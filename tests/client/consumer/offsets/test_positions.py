@@ -78,7 +78,7 @@ def test_a_paused_partition_keeps_its_position() -> None:
     assert state.has_position
 
 
-def test_a_partition_that_the_application_has_not_heard_of_is_not_read() -> None:
+def test_a_partition_is_not_read_before_the_listener_was_called() -> None:
     state = at(7)
     state.awaits_listener = True
     assert not state.is_fetchable(0.0)
@@ -147,7 +147,7 @@ def test_other_reset_strategies_are_refused(text: str) -> None:
         ResetStrategy.parse(text)
 
 
-def test_a_reset_asks_for_the_end_that_it_means() -> None:
+def test_a_reset_requests_the_end_that_it_means() -> None:
     assert TO_BEGINNING.timestamp(5_000) == EARLIEST
     assert TO_END.timestamp(5_000) == LATEST
     assert ResetStrategy.parse("by_duration:PT2S").timestamp(5_000) == 3_000

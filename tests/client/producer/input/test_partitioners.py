@@ -123,7 +123,7 @@ def test_without_any_leader_every_partition_is_eligible() -> None:
     assert set(choices(by_default(Depths()), topic(3, leaderless=[0, 1, 2]), 200)) == {0, 1, 2}
 
 
-def test_partitions_of_a_slow_leader_are_left_out_unless_all_are_slow() -> None:
+def test_partitions_of_a_slow_leader_are_omitted_unless_all_are_slow() -> None:
     load = Depths()
     load.slow = {100}
     partitioner = by_default(load)

@@ -239,7 +239,7 @@ def test_a_batch_whose_answer_was_lost_is_sent_again_as_it_was() -> None:
     assert outcome(delivery) == 50
 
 
-def test_a_leader_that_moved_is_asked_for_and_one_that_is_named_is_sent_to_at_once() -> None:
+def test_a_leader_that_moved_is_requested_and_one_that_is_named_is_sent_to_at_once() -> None:
     bench = Bench()
     bench.append(b"a")
     attempt = bench.drain()
@@ -255,7 +255,7 @@ def test_a_leader_that_moved_is_asked_for_and_one_that_is_named_is_sent_to_at_on
     assert values(bench.drain(2)) == [b"a"]
 
 
-def test_a_hint_that_says_nothing_new_is_not_sent_to_before_the_pause_is_over() -> None:
+def test_a_leader_hint_without_news_does_not_end_the_back_off() -> None:
     bench = Bench()
     bench.append(b"a")
     attempt = bench.drain()
@@ -345,7 +345,7 @@ def test_a_batch_that_is_too_large_is_sent_in_two_and_a_record_that_is_fails() -
     assert bench.accumulator.pool.free_bytes == bench.accumulator.pool.total_bytes
 
 
-def test_an_answer_that_leaves_a_partition_out_is_no_answer() -> None:
+def test_a_response_without_a_requested_partition_is_not_an_answer() -> None:
     bench = Bench()
     delivery = bench.append(b"a")
     bench.sender.finish(bench.drain(), ProduceResponse(), bench.now_s)
@@ -489,7 +489,7 @@ def test_an_answer_is_overdue_after_the_request_timeout() -> None:
 
 
 @pytest.mark.parametrize("in_flight", [True, False])
-def test_a_producer_that_is_closed_early_tells_every_record_once(in_flight: bool) -> None:
+def test_a_producer_that_is_closed_early_reports_every_record_once(in_flight: bool) -> None:
     bench = Bench()
     delivery = bench.append(b"a")
     attempt = bench.drain() if in_flight else None

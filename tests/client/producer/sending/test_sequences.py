@@ -159,7 +159,7 @@ def after_a_restart(sequences: Sequences) -> tuple[ProducerBatch, ProducerBatch,
     return batches
 
 
-def test_a_refused_one_that_may_be_written_waits_until_a_later_one_tells() -> None:
+def test_a_refused_batch_that_may_be_written_is_settled_by_a_later_one() -> None:
     """A broker that was restarted remembers only the last batch that it wrote."""
     sequences = identified()
     established(sequences)
@@ -274,7 +274,7 @@ def test_a_refused_successor_shows_that_an_abandoned_batch_was_not_written() -> 
     assert (following.identity, following.base_sequence) == (ProducerIdentity(7, 1), 0)
 
 
-def test_a_broker_that_has_forgotten_the_producer_is_met_with_another_epoch() -> None:
+def test_the_producer_bumps_its_epoch_for_a_broker_that_has_lost_its_state() -> None:
     sequences = identified()
     established(sequences)
     second = batch()
@@ -296,7 +296,7 @@ def test_a_broker_that_does_not_know_where_its_log_begins_is_asked_again() -> No
     assert second.base_sequence == 10
 
 
-def test_after_the_last_epoch_another_id_is_asked_for() -> None:
+def test_after_the_last_epoch_another_id_is_requested() -> None:
     sequences = identified(epoch=2**15 - 1)
     established(sequences)
     refused, following = batch(), batch()
@@ -329,7 +329,7 @@ def test_the_parts_of_a_batch_share_its_numbers_and_take_its_place() -> None:
     assert sequences.identity == ProducerIdentity(7, 0)
 
 
-def test_a_code_that_may_pass_is_tried_again_and_another_is_not() -> None:
+def test_a_retriable_code_is_retried_and_another_is_not() -> None:
     sequences = identified()
     established(sequences)
     second = batch()

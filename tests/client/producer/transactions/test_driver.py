@@ -164,7 +164,7 @@ def test_each_request_goes_to_its_coordinator() -> None:
     play(scene)
 
 
-def test_a_coordinator_is_looked_for_once() -> None:
+def test_a_coordinator_is_looked_up_once() -> None:
     async def scene(world: World, brokers: list[ScriptedBroker], coordinators: Coordinators) -> None:
         async with driven(world, brokers) as producer:
             await producer.done(producer.machine.initialize())
@@ -223,7 +223,7 @@ def test_a_coordinator_that_cuts_the_connection_is_asked_again() -> None:
     play(scene)
 
 
-def test_an_end_is_asked_for_when_the_last_batch_is_done() -> None:
+def test_the_end_is_requested_when_the_last_batch_is_done() -> None:
     async def scene(world: World, brokers: list[ScriptedBroker], coordinators: Coordinators) -> None:
         async with driven(world, brokers) as producer:
             await producer.done(producer.machine.initialize())

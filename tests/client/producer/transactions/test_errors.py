@@ -118,7 +118,7 @@ def test_an_initialization_that_is_not_allowed_may_be_tried_again() -> None:
     scripted.ready()
 
 
-def test_an_epoch_that_is_refused_may_be_asked_for_by_another_abort() -> None:
+def test_an_epoch_that_is_refused_may_be_requested_by_another_abort() -> None:
     scripted = Scripted(version=1).written()
     scripted.machine.batch_failed(TimedOut("too late"))
     operation = scripted.machine.abort()

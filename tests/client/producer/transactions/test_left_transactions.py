@@ -35,7 +35,7 @@ async def test_a_left_transaction_is_committed_by_another_process(stage: Stage) 
 
 
 @BOTH
-async def test_ending_it_again_is_no_error(stage: Stage) -> None:
+async def test_ending_it_again_is_not_an_error(stage: Stage) -> None:
     producer = await stage.producer("id")
     left = await leave(producer, b"x")
     assert [await end(stage, left) for _ in range(3)] == [[None]] * 3
@@ -68,7 +68,7 @@ async def test_taking_over_an_id_aborts_a_left_transaction(stage: Stage) -> None
 
 
 @BOTH
-async def test_a_producer_goes_from_id_to_id(stage: Stage) -> None:
+async def test_a_producer_can_switch_transactional_ids(stage: Stage) -> None:
     producer = await stage.producer("id-0")
     left = []
     for number in range(3):
@@ -88,7 +88,7 @@ async def test_without_records_there_is_nothing_to_end(stage: Stage) -> None:
 
 
 @on_stage(2)
-async def test_a_spoiled_transaction_cannot_be_left(stage: Stage) -> None:
+async def test_a_failed_transaction_cannot_be_left(stage: Stage) -> None:
     producer = await stage.producer("id", transaction_timeout_ms=1_000)
     await producer.begin_transaction()
     await write(producer, b"x")

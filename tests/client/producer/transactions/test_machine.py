@@ -135,7 +135,7 @@ def test_partitions_and_offsets_are_added_before_a_commit_ends_it() -> None:
 
 @BOTH
 @pytest.mark.parametrize("commit", [True, False])
-def test_a_transaction_without_contents_asks_for_nothing(version: int, commit: bool) -> None:
+def test_a_transaction_without_contents_requests_nothing(version: int, commit: bool) -> None:
     scripted = Scripted(version=version).begun()
     scripted.asked.clear()
     scripted.finish(scripted.machine.commit() if commit else scripted.machine.abort())
@@ -164,7 +164,7 @@ def test_an_abort_forgets_partitions_whose_addition_was_not_requested() -> None:
     assert scripted.asked == []
 
 
-def test_an_addition_that_got_no_answer_is_asked_for_again_before_the_abort() -> None:
+def test_an_addition_that_got_no_answer_is_requested_again_before_the_abort() -> None:
     """It may have been done, and then there is a transaction to be aborted."""
     scripted = Scripted(version=1).begun()
     scripted.machine.add_partition(P0)
@@ -177,7 +177,7 @@ def test_an_addition_that_got_no_answer_is_asked_for_again_before_the_abort() ->
     assert scripted.asked == ["AddPartitionsToTxn", "EndTxn"]
 
 
-def test_an_addition_that_is_refused_during_an_abort_is_no_matter() -> None:
+def test_a_refused_addition_during_an_abort_is_ignored() -> None:
     scripted = Scripted(version=1).begun()
     scripted.machine.add_partition(P0)
     ask = scripted.ask()
@@ -195,7 +195,7 @@ def test_the_version_of_transactions_is_that_of_the_cluster_when_the_one_before_
     assert scripted.machine.is_version_2
 
 
-def test_the_first_transaction_of_version_2_has_an_epoch_of_its_own() -> None:
+def test_the_first_transaction_of_version_2_has_its_own_epoch() -> None:
     """Nothing that was sent before can come into it."""
     scripted = Scripted(version=1).written()
     scripted.machine.learn_version(2, 2)
@@ -269,7 +269,7 @@ def test_offsets_that_wait_fail_when_the_transaction_is_aborted(version: int) ->
         operation.take()
 
 
-def test_an_answer_to_offsets_that_comes_after_the_abort_is_no_matter() -> None:
+def test_an_offsets_response_after_the_abort_is_ignored() -> None:
     scripted = Scripted(version=2).begun()
     scripted.machine.send_offsets(OFFSETS, GROUP)
     ask = scripted.ask()
@@ -320,7 +320,7 @@ def test_pauses_grow_until_something_succeeds() -> None:
 
 
 @pytest.mark.parametrize("error", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE])
-def test_a_coordinator_that_has_moved_is_looked_for_once(error: ErrorCode) -> None:
+def test_a_coordinator_that_has_moved_is_looked_up_once(error: ErrorCode) -> None:
     scripted = Scripted()
     scripted.machine.initialize()
     scripted.refuse(error)
@@ -335,7 +335,7 @@ def test_a_coordinator_that_has_moved_is_looked_for_once(error: ErrorCode) -> No
     assert not scripted.ask().look_up
 
 
-def test_a_coordinator_that_does_not_answer_is_looked_for() -> None:
+def test_a_coordinator_that_does_not_answer_is_looked_up() -> None:
     scripted = Scripted().written()
     scripted.machine.commit()
     scripted.machine.failed(scripted.ask(), NetworkFailed("cut"), scripted.now_s)
@@ -367,7 +367,7 @@ def test_partitions_that_were_not_tried_are_added_with_those_that_were_unknown()
     assert partitions_of(scripted.ask()) == [("t", [0, 1])]
 
 
-def test_one_request_is_on_its_way_at_a_time() -> None:
+def test_one_request_is_in_flight_at_a_time() -> None:
     scripted = Scripted(version=1).begun()
     scripted.machine.add_partition(P0)
     scripted.ask()

@@ -221,7 +221,7 @@ class Run:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_the_committed_files_are_what_the_generator_writes(version: int) -> None:
+def test_the_committed_files_are_up_to_date(version: int) -> None:
     commits = aborts = 0
     for seed in range(150):
         run = Run(seed, version)

@@ -128,7 +128,7 @@ def ways() -> list[tuple[State, State]]:
 
 
 @pytest.mark.parametrize(("before", "after"), ways(), ids=lambda state: state.value)
-def test_every_way_of_the_table_is_taken(before: State, after: State) -> None:
+def test_every_transition_of_the_table_is_taken(before: State, after: State) -> None:
     producer, what_happens = WAYS[before, after]
     scripted = producer()
     assert scripted.machine.state is before

@@ -125,7 +125,7 @@ async def test_a_record_that_was_not_taken_does_not_keep_an_empty_transaction_fr
 
 
 @BOTH
-async def test_a_call_that_was_wrong_does_not_spoil_the_transaction(stage: Stage) -> None:
+async def test_an_invalid_call_does_not_abort_the_transaction(stage: Stage) -> None:
     producer = await stage.writer()
     with pytest.raises(SerializationFailed):
         await producer.send(TOPIC, object(), partition=0)
@@ -171,7 +171,7 @@ async def test_a_transaction_that_takes_too_long_is_aborted(stage: Stage) -> Non
 
 
 @on_stage(2)
-async def test_a_producer_whose_transaction_took_too_long_goes_on_after_its_abort(stage: Stage) -> None:
+async def test_a_producer_whose_transaction_took_too_long_continues_after_its_abort(stage: Stage) -> None:
     producer = await stage.writer(b"forgotten", transaction_timeout_ms=1_000)
     await asyncio.sleep(5)
     with pytest.raises(TransactionAbortable):
@@ -225,7 +225,7 @@ async def test_closing_a_producer_aborts_its_open_transaction(stage: Stage) -> N
 
 
 @BOTH
-async def test_a_closed_producer_finishes_the_commit_that_is_under_way(stage: Stage) -> None:
+async def test_a_closed_producer_finishes_the_commit_that_is_in_progress(stage: Stage) -> None:
     producer = await stage.writer(max_block_ms=5_000)
     stage.node.kill()
     with pytest.raises(TimedOut, match="max_block_ms"):

@@ -31,7 +31,7 @@ def prepared_before(scripted: Scripted, ongoing: PreparedTxnState) -> None:
     operation.take()
 
 
-def test_two_phases_are_asked_for_in_the_version_that_has_them() -> None:
+def test_two_phases_are_requested_in_the_version_that_has_them() -> None:
     scripted = Scripted(two_phases=True)
     scripted.machine.initialize()
     ask = scripted.ask()
@@ -95,7 +95,7 @@ def test_nothing_is_sent_into_a_prepared_transaction() -> None:
     assert not scripted.machine.is_open
 
 
-def test_two_phases_have_to_be_enabled() -> None:
+def test_two_phases_must_be_enabled() -> None:
     with pytest.raises(BadSetting, match="transaction_two_phase_commit_enable"):
         Scripted().written().machine.prepare()
     with pytest.raises(BadSetting, match="transaction_two_phase_commit_enable"):

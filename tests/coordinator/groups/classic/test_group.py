@@ -175,7 +175,7 @@ def test_consumers_whose_metadata_cannot_be_read_count_as_subscribed_to_everythi
     assert group.is_subscribed_to("orders")
 
 
-def test_offsets_of_a_group_that_all_have_left_expire_from_then_on() -> None:
+def test_offsets_of_an_abandoned_group_expire_from_the_last_leave_on() -> None:
     assert _group(state=ClassicState.EMPTY).offsets_expire_from_ms == _NOW_MS
 
 

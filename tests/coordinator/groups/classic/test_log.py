@@ -239,7 +239,7 @@ def test_a_member_whose_sync_is_cancelled_when_its_session_is_over_has_another_o
     play(test)
 
 
-def test_a_static_member_that_takes_a_place_has_to_sync_as_its_predecessor_had() -> None:
+def test_a_static_member_that_takes_a_place_must_sync_as_its_predecessor_had() -> None:
     async def test(stage: Stage) -> None:
         joins = [stage.join(instance_id=name, session_ms=2 * REBALANCE_MS) for name in ("one", "two")]
         await stage.wait(7)

@@ -15,7 +15,7 @@ def test_every_state_can_be_reached_from_an_empty_group() -> None:
     assert reached == set(ClassicState)
 
 
-def test_nothing_leads_out_of_death() -> None:
+def test_a_dead_transaction_has_no_transitions() -> None:
     assert not [before for before, _ in TRANSITIONS if before is ClassicState.DEAD]
 
 

@@ -137,7 +137,7 @@ def test_reassigned_partitions_no_longer_belong_to_the_former_owner() -> None:
     play(test, **_AT_ONCE)
 
 
-def test_a_group_whose_assignor_has_data_of_its_own_stays_as_it_is() -> None:
+def test_a_group_whose_assignor_has_its_own_data_stays_as_it_is() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 2)
         later = _join(stage)
@@ -170,7 +170,7 @@ def test_a_group_whose_members_cannot_be_understood_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("policy", ["disabled", "DOWNGRADE"])
-def test_the_policy_may_keep_classic_groups(policy: str) -> None:
+def test_the_policy_may_forbid_upgrades(policy: str) -> None:
     async def test(stage: Stage) -> None:
         await _classic_group(stage)
         with _refused(ErrorCode.GROUP_ID_NOT_FOUND, "disabled"):
@@ -243,7 +243,7 @@ def test_a_classic_member_that_does_not_join_again_in_time_is_out() -> None:
     play(test, **_AT_ONCE)
 
 
-def test_a_classic_member_has_the_session_that_it_asked_for() -> None:
+def test_a_classic_member_has_the_session_that_it_requested() -> None:
     async def test(stage: Stage) -> None:
         member_id = await _classic_group(stage)
         stage.join("b", "orders")
@@ -345,7 +345,7 @@ def test_loading_a_converted_group_rebalances_it() -> None:
     play(test, **_AT_ONCE)
 
 
-def test_it_is_classic_again_also_when_the_last_one_is_not_heard_of_any_more() -> None:
+def test_it_is_classic_again_even_if_the_last_consumer_expires() -> None:
     async def test(stage: Stage) -> None:
         member_id = await _classic_group(stage)
         stage.join("b", "orders")
@@ -373,7 +373,7 @@ def test_a_group_keeps_its_type_when_all_members_leave() -> None:
     play(test, **_AT_ONCE)
 
 
-def test_the_policy_may_keep_consumer_groups() -> None:
+def test_the_policy_may_forbid_downgrades() -> None:
     async def test(stage: Stage) -> None:
         member_id = await _classic_group(stage)
         stage.join("b", "orders")

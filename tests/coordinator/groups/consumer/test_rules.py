@@ -39,7 +39,7 @@ def _refused(error: ErrorCode) -> Any:
 # Heartbeats
 
 
-def test_a_heartbeat_without_news_writes_nothing_and_tells_no_assignment() -> None:
+def test_a_heartbeat_without_changes_writes_nothing_and_returns_no_assignment() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 2)
         stage.join("a", "orders")
@@ -319,7 +319,7 @@ def test_a_member_commits_for_its_epoch_or_for_an_earlier_one_in_which_it_had_th
             _check_commit(group, epoch, partition)
 
 
-def test_a_member_with_epochs_has_to_commit_with_a_version_that_knows_them() -> None:
+def test_a_member_with_epochs_must_commit_with_a_version_that_knows_them() -> None:
     group = _group(Member("a", epoch=5))
     with _refused(ErrorCode.UNSUPPORTED_VERSION):
         _check_commit(group, 5, version=8)
@@ -338,7 +338,7 @@ def test_non_members_commit_only_to_groups_without_members() -> None:
 # The log
 
 
-def test_an_assignment_of_before_there_were_epochs_of_partitions_is_as_old_as_the_members_epoch() -> None:
+def test_an_assignment_without_partition_epochs_has_the_members_epoch() -> None:
     async def test(stage: Stage) -> None:
         stage.state.replay([_old_assignment(epoch=4), _old_assignment(epoch=-2, member_id="static")], 0, -1)
         assert stage.group.members["a"].assigned == {_TOPIC: {0: 4, 1: 4}}

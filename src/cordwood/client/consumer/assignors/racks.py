@@ -1,4 +1,4 @@
-"""Racks of members and partitions: whether they matter to an assignment, and who is near (KIP-881)."""
+"""Racks of members and partitions: their effect on an assignment, and the members near a partition (KIP-881)."""
 
 from collections.abc import Collection, Mapping, Sequence
 

@@ -61,7 +61,7 @@ class Fetching:
         self, settings: ConsumerSettings, subscription: Subscription, buffers: Buffers, backoff: Backoff
     ) -> None:
         self.hungry_for: frozenset[TopicPartition] = frozenset()
-        """The only partition that the application waits for, if any: others may fill the buffers meanwhile."""
+        """The only partition that the application waits for, if any: others may fill the buffers."""
         self._settings = settings
         self._subscription = subscription
         self._buffers = buffers
@@ -230,7 +230,7 @@ class Fetching:
         return findings
 
     def _asked_state(self, order: FetchOrder, partition: TopicPartition) -> PartitionState | None:
-        """None if the partition was revoked or repositioned meanwhile."""
+        """None if the partition was revoked or repositioned since."""
         state = self._subscription.states.get(partition)
         if state is None or state.phase is not Phase.FETCHING or order.offsets.get(partition) != state.fetch_offset:
             return None

@@ -1,7 +1,7 @@
 """Fetch sessions (KIP-227): a broker remembers the fetched partitions, so that requests contain only changes.
 
 There is one session per broker, with one request in flight. The first request is complete (epoch 0); later ones contain
-new, changed and removed partitions, each with the next epoch. After any failure the session starts anew.
+new, changed and removed partitions, each with the next epoch. After any failure the session starts over.
 """
 
 from collections.abc import Iterator, Mapping

@@ -298,7 +298,7 @@ class ClassicMember:
             self._give_up(error)
             return
         if response.skip_assignment:
-            # A returning static leader: the group's assignment stands (KIP-814).
+            # A returning static leader: the group's assignment is kept (KIP-814).
             self._leading.keep(self._cluster)
             self._sync([], Move.JOINED)
             return

@@ -24,7 +24,7 @@ class Move(Enum):
     SUBSCRIBED = "the application subscribes"
     JOIN_SENT = "JoinGroup is sent"
     ELECTED = "the coordinator makes it the leader"
-    JOINED = "the others lead, or the assignment stands"
+    JOINED = "the others lead, or the assignment is kept"
     ASSIGNED = "the leader has assigned"
     SYNCED = "the assignment came"
     FAILED = "rejected, fenced or timed out: rejoins"

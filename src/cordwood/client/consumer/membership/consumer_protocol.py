@@ -171,7 +171,7 @@ class ConsumerProtocolMember:
 
     def _join(self, now_s: float) -> None:
         self._become(MemberState.JOINING)
-        # The poll interval starts anew, however long releasing partitions took.
+        # The poll interval restarts, however long releasing partitions took.
         self._polled_s = now_s
         if self._failures == 0:
             self._next_heartbeat_s = now_s

@@ -1,4 +1,4 @@
-"""Runs a group member: performs its machine's effects in the background, whatever the application does.
+"""Runs a group member: performs its machine's effects in the background, independent of the application.
 
 The consumer, within its calls of poll:
 

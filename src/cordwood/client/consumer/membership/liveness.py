@@ -26,7 +26,7 @@ class Liveness:
         self.polled(now_s)
 
     def begin_again(self, now_s: float) -> None:
-        """Starts anew, possibly with another coordinator."""
+        """Restarts, possibly with another coordinator."""
         self.session_ends_s = now_s + self._session_s
         self.next_heartbeat_s = now_s
 

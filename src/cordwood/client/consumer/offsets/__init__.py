@@ -1,1 +1,1 @@
-"""Offsets of a consumer: where it begins, where it stands, and what is committed."""
+"""Offsets of a consumer: its start, its position, and its commits."""

@@ -159,7 +159,7 @@ class GroupOffsets:
 def _commit_failed(sender: GroupMetadata, error: BrokerError | None) -> CommitFailed:
     reason = "it is no longer a member" if error is None else error.code.name
     failed = CommitFailed(
-        f"group {sender.group_id} has gone on without this consumer ({reason}): its partitions may belong to others. "
+        f"group {sender.group_id} has continued without this consumer ({reason}): its partitions may belong to others. "
         "The time between two polls was longer than max_poll_interval_ms, or heartbeats did not arrive: raise "
         "max_poll_interval_ms, or take less at once with max_poll_records"
     )

@@ -150,7 +150,7 @@ class DefaultPartitioner:
 
 
 class RoundRobinPartitioner:
-    """Sends one record to each partition that has a leader, in turn, whatever the key."""
+    """Sends one record to each partition that has a leader, in turn, regardless of the key."""
 
     follows_load = False
 

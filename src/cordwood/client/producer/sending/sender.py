@@ -4,8 +4,8 @@
     sender.finish(attempt, response or error, now_s)    batches are completed, failed, split or put back
     sender.tick(now_s)                                  batches time out; epochs change
 
-Every batch that is drained is completed or failed once. With idempotence, order within a partition is preserved
-whatever fails; without it only with one request in flight, as in Kafka.
+Every batch that is drained is completed or failed once. With idempotence, order within a partition is preserved despite
+failures; without it only with one request in flight, as in Kafka.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -173,7 +173,7 @@ class Sender:
         elif answer.code == ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1:
             self._split(batch, now_s)
         elif not self._is_passing(batch, answer):
-            # An earlier try may have been written, whatever this response says.
+            # An earlier attempt may have been written, even if this response is an error.
             surely_not_written = not error.retriable and batch.attempts == 0
             self._fail(
                 batch, error, now_s, surely_not_written=surely_not_written, record_errors=_by_record(batch, answer)

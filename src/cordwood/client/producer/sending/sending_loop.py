@@ -94,7 +94,7 @@ class SendingLoop:
     async def _sleep(self, until_s: float) -> None:
         pause_s = until_s - self._loop.time()
         if pause_s <= 0:
-            # A batch became due meanwhile; yield to other tasks first.
+            # A batch became due in the meantime; yield to other tasks first.
             await asyncio.sleep(0)
             return
         timer = self._loop.call_later(pause_s, self._woken.set) if pause_s != float("inf") else None
@@ -146,7 +146,7 @@ class SendingLoop:
             del self._connections[attempt]
             try:
                 self._finish(attempt, outcome)
-            except Exception as error:  # noqa: BLE001  # a mistake of ours: nobody awaits this, so `run` fails with it
+            except Exception as error:  # noqa: BLE001  # a mistake of ours: this task is not awaited, so `run` fails with it
                 self._broken = error
             self.wake()
 

@@ -265,7 +265,7 @@ class Sequences:
 
 def _may_follow(state: _Partition) -> bool:
     """Returns whether a new batch may be sent while others are in flight. It must not push the oldest out of the
-    broker's memory: if that one's response were lost, it could not be told that it is written."""
+    broker's memory: if that one's response were lost, the broker could not report that it was written."""
     if state.acknowledged is None:
         # A broker that does not know the producer accepts any first sequence. If the first batch failed temporarily and
         # the second did not, the first could never be written: so the first goes alone.

@@ -83,14 +83,14 @@ def judge_answer(request: Request[Any], response: Any, contents: Contents) -> tu
     if isinstance(request, AddPartitionsToTxnRequest):
         return _worst(request, dict(_added_partitions(response)), contents.adding)
     if isinstance(request, TxnOffsetCommitRequest):
-        # No longer needed because the transaction was spoiled or aborted meanwhile.
+        # No longer needed because the transaction has failed or was aborted.
         wanted = contents.commits[0].offsets if contents.commits else ()
         return _worst(request, dict(committed_offsets(response)), wanted)
     if isinstance(request, EndTxnRequest) and request.committed:
         code = ErrorCode.of(response.error_code)
         if code is ErrorCode.INVALID_TXN_STATE:
-            # The coordinator has aborted it, most likely since it took longer than its timeout. Whether the producer
-            # may go on, its own abort will tell.
+            # The coordinator has aborted it, most likely since it took longer than its timeout. Its own abort will show
+            # whether the producer can continue.
             return Verdict.ABORT, code
     return _judge(type(request), response.error_code), ErrorCode.of(response.error_code)
 

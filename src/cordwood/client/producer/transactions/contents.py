@@ -49,7 +49,7 @@ class Contents:
         self.adding_group = None
 
     def offsets_are_committed(self, told: Iterable[tuple[TopicPartition, int]]) -> None:
-        """A response for the first of the commits; there are none if the transaction was spoiled meanwhile."""
+        """A response for the first of the commits; there are none if the transaction has failed since."""
         if not self.commits:
             return
         commit = self.commits[0]

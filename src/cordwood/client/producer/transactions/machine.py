@@ -384,8 +384,8 @@ class Transactions:
             # The first transaction of version 2 begins with an epoch that nothing before it used.
             self._needs_epoch = True
         if self.identity == self._prepared_as:
-            # A response for this transaction must not be taken for the next one's. Version 1 does not change epochs by
-            # itself, nor does a transaction without contents.
+            # A response for this transaction must not be mistaken for the next one's. Neither version 1 nor a
+            # transaction without contents changes epochs.
             self._needs_epoch = True
         self.is_version_2 = self._cluster_version >= _VERSION_2
         if self._needs_epoch:

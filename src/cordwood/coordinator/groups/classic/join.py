@@ -252,7 +252,7 @@ def _take_place(
         return effects.decision(response, put_back)
     effects.refuse(old, ErrorCode.FENCED_INSTANCE_ID, old.member_id)
     promise = _wait_to_join(group, joining, member, effects)
-    rebalance_or_complete_join(state, group, effects, f"{member} takes the place of {old}: {joining.reason}")
+    rebalance_or_complete_join(state, group, effects, f"{member} replaces {old}: {joining.reason}")
     return effects.decision(promise)
 
 
@@ -272,5 +272,5 @@ def _replace(
     state.timers.clear(old)
     group.replace(old, member)
     begin_session(state, group, member)
-    _log.info("%s takes the place of %s in %s", member, old, group)
+    _log.info("%s replaces %s in %s", member, old, group)
     return member

@@ -68,7 +68,7 @@ def end_timers(state: GroupState, group_id: str, member_id: str) -> None:
 
 
 def begin_all(state: GroupState) -> None:
-    """Starts all timers anew after loading."""
+    """Restarts all timers after loading."""
     for group in state.groups.values():
         if isinstance(group, ConsumerGroup):
             timeout_ms = group.timing.get(state, group.group_id).session_timeout_ms

@@ -1,4 +1,5 @@
-"""Schema resolution as a check (Avro 1.12, "Schema Resolution"): can a reader's schema read all that a writer's wrote?
+"""Schema resolution as a check (Avro 1.12, "Schema Resolution"): decides whether a reader's schema can read all data of
+a writer's.
 
 Where Avro's Java library, which other registries ask, decides more than the specification, it is followed: a writer's
 union needs every branch readable, records may differ in their namespace only within a reader's union, and a reader's

@@ -65,7 +65,7 @@ LENIENT = STRICT | {
     "PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
     "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
 }
-"""With `compatibilityPolicy` LENIENT: properties may come and go, as if writers left out what they do not know."""
+"""With `compatibilityPolicy` LENIENT: properties may come and go, as if writers omitted unknown properties."""
 
 
 def explained(difference: Difference) -> Incompatibility:

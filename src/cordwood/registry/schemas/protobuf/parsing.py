@@ -277,7 +277,9 @@ class _Parser:
                 self._expect("=")
                 number = self._integer()
                 if not -MAX_ENUM_NUMBER - 1 <= number <= MAX_ENUM_NUMBER:
-                    raise InvalidSchema(f"The number of {name} in enum {enum.name} is {number}: it is to have 32 bits")
+                    raise InvalidSchema(
+                        f"The number of {name} in enum {enum.name} is {number}: it must fit into 32 bits"
+                    )
                 options = self._options()
                 self._expect(";")
                 enum.values.append(EnumValue(name, number, options))

@@ -59,7 +59,7 @@ class ProtobufSchema(Schema):
 
     @cached_property
     def pool(self) -> DescriptorPool:
-        """With this file and all that it imports."""
+        """Includes this file and all its imports."""
         return self._built[1]
 
     @property
