@@ -30,10 +30,7 @@ from cordwood.runtime.transport.socket_connection import reason_of
 from cordwood.wire.primitives import uuid_text
 
 from .layout import Layout, Member, settings_of
-
-SERVER_PROPERTIES = "server.properties"
-_NODE = "node-"
-_DATA = "data"
+from .places import data_of, found_properties, properties_of
 
 
 class BadFolder(Exception):
@@ -55,7 +52,7 @@ class ClusterFolder:
         """The cluster that is there, with its host and ports, or a new one; `first_port=0` takes free ones. Raises
         BadFolder, also if the cluster has another host or port than those given, and CannotListen."""
         root = root.absolute()
-        existing = _files(root)
+        existing = found_properties(root)
         if existing:
             folder = cls(root, *_read(root, existing, layout))
             folder._check_listeners(host, first_port)
@@ -75,16 +72,11 @@ class ClusterFolder:
         folder._create(layout, host)
         return folder
 
-    @staticmethod
-    def is_at(root: Path) -> bool:
-        """True if a cluster is in that folder."""
-        return bool(_files(root))
-
     def file(self, member: Member) -> Path:
-        return self.root / f"{_NODE}{member.id}" / SERVER_PROPERTIES
+        return properties_of(self.root, member.id)
 
     def data(self, member: Member) -> Path:
-        return self.file(member).parent / _DATA
+        return data_of(self.root, member.id)
 
     def layers(self, member: Member) -> list[Layer]:
         """The settings of a node. The folder may have been moved since they were written."""
@@ -151,10 +143,6 @@ def _held(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")) if folder.exists() else []
 
 
-def _files(root: Path) -> list[Path]:
-    return sorted(root.glob(f"{_NODE}*/{SERVER_PROPERTIES}"), key=_node_id)
-
-
 def _read(root: Path, files: Sequence[Path], layout: Layout) -> tuple[str, list[Member]]:
     """The host and the members."""
     host, members = DEFAULT_HOST, []
@@ -178,11 +166,6 @@ def _read(root: Path, files: Sequence[Path], layout: Layout) -> tuple[str, list[
         had = f"--brokers {brokers}" + (f" --controllers {controllers}" if controllers else "")
         raise BadFolder(f"{root} holds a cluster that was made with {had}: give the same, or another --data")
     return host, members
-
-
-def _node_id(file: Path) -> int:
-    number = file.parent.name.removeprefix(_NODE)
-    return int(number) if number.isdigit() else 0
 
 
 def _bindable_ports(host: str, ports: Sequence[int]) -> list[int]:

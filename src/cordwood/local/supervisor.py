@@ -19,6 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cordwood.runtime.process import stop_signals
+
 _log = logging.getLogger(__name__)
 
 # A child that dies is started again after this, and then after twice as long each time.
@@ -41,13 +43,6 @@ class Program:
     run: Callable[[Report, int], int]
     # Children of a lower stage are stopped before those of a higher one.
     stage: int = 0
-
-
-def stop_signals() -> list[signal.Signals]:
-    """Those that ask a node to stop. SIGHUP, which a terminal that is closed sends, is none where it is ignored, as
-    `nohup` does."""
-    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return [signal.SIGINT, signal.SIGTERM] if is_ignored else [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
 class ChildFailed(Exception):

@@ -116,6 +116,8 @@ class Call:
         here, once."""
         lesson, measure = self.lesson, self._measure
         if lesson is not None:
+            # It refers to this call: in a circle they would keep the request's frame from being used again.
+            self.lesson = None
             lesson(response)
         if self.throttle_time_ms and hasattr(response, "throttle_time_ms"):
             # A handler may give the same response to others.

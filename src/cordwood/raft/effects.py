@@ -16,8 +16,7 @@ The contract, for each step:
 A replica that fails to perform an effect has to stop: the machine takes each as done.
 """
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.record import Buffer
@@ -27,15 +26,13 @@ from .identity import Node
 from .log import OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
-class PersistQuorumState:
+class PersistQuorumState(NamedTuple):
     """Replace the `quorum-state` file, atomically and durably."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(NamedTuple):
     """Write these batches at the end of the log."""
 
     base_offset: int
@@ -43,22 +40,19 @@ class Append:
     batches: Buffer
 
 
-@dataclass(frozen=True, slots=True)
-class Truncate:
+class Truncate(NamedTuple):
     """Drop the records from an offset on; none of them is committed."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Flush:
+class Flush(NamedTuple):
     """Begin an fsync of the log, which ends here or further on by then; `Flushed` reports its completion."""
 
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(NamedTuple):
     """Send a request. An answer is `ResponseReceived`; if none can come any more, `RequestFailed`."""
 
     node: Node
@@ -66,23 +60,20 @@ class Send:
     request: Request[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class LogSlice:
+class LogSlice(NamedTuple):
     """Whole batches from an offset on, at least one, up to about `max_bytes`."""
 
     offset: int
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotSlice:
+class SnapshotSlice(NamedTuple):
     id: OffsetAndEpoch
     position: int
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Respond:
+class Respond(NamedTuple):
     """Answer a request. The shell reads `records`, if given, into the response's only partition."""
 
     request_id: int
@@ -90,15 +81,13 @@ class Respond:
     records: LogSlice | SnapshotSlice | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CommitUpTo:
+class CommitUpTo(NamedTuple):
     """The high watermark has moved: hand the records below it to the state machine."""
 
     high_watermark: int
 
 
-@dataclass(frozen=True, slots=True)
-class WriteSnapshotPiece:
+class WriteSnapshotPiece(NamedTuple):
     """Write a piece of a snapshot that is being fetched; position 0 starts it over."""
 
     id: OffsetAndEpoch
@@ -106,8 +95,7 @@ class WriteSnapshotPiece:
     data: Buffer
 
 
-@dataclass(frozen=True, slots=True)
-class InstallSnapshot:
+class InstallSnapshot(NamedTuple):
     """Make a fetched snapshot durable and complete, then drop the whole log, which continues at the snapshot's end.
 
     The state machine is loaded from it. Older snapshots may be deleted.
@@ -116,15 +104,13 @@ class InstallSnapshot:
     id: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
-class DiscardSnapshot:
+class DiscardSnapshot(NamedTuple):
     """A snapshot that was being fetched is not needed any more."""
 
     id: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
-class LeadershipChanged:
+class LeadershipChanged(NamedTuple):
     """Tell the state machine about the leader of an epoch, None while it is unknown.
 
     A leader is announced to itself only once it has committed a record of its own epoch, after the `CommitUpTo` for it:
@@ -135,23 +121,20 @@ class LeadershipChanged:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProposalAppended:
+class ProposalAppended(NamedTuple):
     """The proposal is in the log; it is committed when the high watermark has passed `last_offset`."""
 
     proposal_id: int
     last_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProposalRefused:
+class ProposalRefused(NamedTuple):
     proposal_id: int
     error: ErrorCode
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class ShutdownCompleted:
+class ShutdownCompleted(NamedTuple):
     """The replica may stop. Not clean: no other leader was known when the timeout came."""
 
     is_clean: bool

@@ -1,8 +1,7 @@
 """Events of a replica. `step` takes one event at a time, with the time at which it happened."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.schema import Request, Response
@@ -10,13 +9,11 @@ from cordwood.wire.schema import Request, Response
 from .log import OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(NamedTuple):
     """The machine's deadline has come. A tick too many does no harm."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestReceived:
+class RequestReceived(NamedTuple):
     """A peer or a client asks. `Respond` names the same `request_id`; nothing else is read into it."""
 
     request_id: int
@@ -27,16 +24,14 @@ class RequestReceived:
     listener: str
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseReceived:
+class ResponseReceived(NamedTuple):
     """The answer to a `Send`, matched by its correlation id."""
 
     correlation_id: int
     response: Response
 
 
-@dataclass(frozen=True, slots=True)
-class RequestFailed:
+class RequestFailed(NamedTuple):
     """No answer will come: the connection broke, the peer's address refuses connections (BROKER_NOT_AVAILABLE), or the
     peer doesn't support the version (UNSUPPORTED_VERSION)."""
 
@@ -44,15 +39,13 @@ class RequestFailed:
     error: ErrorCode = ErrorCode.NETWORK_EXCEPTION
 
 
-@dataclass(frozen=True, slots=True)
-class Flushed:
+class Flushed(NamedTuple):
     """The fsync that `Flush` asked for is done: the log is on stable storage up to this offset."""
 
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Propose:
+class Propose(NamedTuple):
     """The leader's state machine wants records appended as one atomic batch, in the epoch in which it leads."""
 
     proposal_id: int
@@ -60,8 +53,7 @@ class Propose:
     values: Sequence[bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class UpgradeKRaftVersion:
+class UpgradeKRaftVersion(NamedTuple):
     """The leader's state machine wants kraft.version finalized at a higher level."""
 
     proposal_id: int
@@ -70,31 +62,27 @@ class UpgradeKRaftVersion:
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotTaken:
+class SnapshotTaken(NamedTuple):
     """The state machine's snapshot of committed records is complete and durable."""
 
     id: OffsetAndEpoch
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class LogCleaned:
+class LogCleaned(NamedTuple):
     """Old snapshots and the log below the oldest one that is left have been deleted."""
 
     start_offset: int
     deleted_snapshots: Sequence[OffsetAndEpoch] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Resign:
+class Resign(NamedTuple):
     """The leader's state machine gives up its leadership of an epoch."""
 
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class BeginShutdown:
+class BeginShutdown(NamedTuple):
     """A clean stop. `ShutdownCompleted` signals that the replica may exit, no later than the timeout."""
 
     timeout_ms: int

@@ -20,3 +20,11 @@ def give_large_blocks_back() -> None:
     if mallopt is not None:
         mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
         mallopt(_TRIM_THRESHOLD, 2 * _LARGE_BYTES)
+
+
+def give_free_memory_back() -> None:
+    """Returns what is free within the heap to the operating system, once: a start needs much for a moment only. Does
+    nothing without glibc."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -1,17 +1,17 @@
-"""Resource usage of this process, as reported by the operating system."""
+"""This process as the operating system sees it: its resource usage, and the signals that ask it to stop."""
 
 import os
 import resource
-from dataclasses import dataclass
+import signal
 from pathlib import Path
+from typing import NamedTuple
 
 _PROC = Path("/proc")
 # Fields of /proc/self/stat after the name, which may contain spaces: the start time is the 22nd of all.
 _START_TICKS = 22 - 3
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessUsage:
+class ProcessUsage(NamedTuple):
     """None where the system does not report a value."""
 
     cpu_seconds: float
@@ -42,3 +42,10 @@ def process_start_s() -> float | None:
     ticks = int((_PROC / "self/stat").read_text().rpartition(")")[2].split()[_START_TICKS])
     boot = next(line for line in (_PROC / "stat").read_text().splitlines() if line.startswith("btime "))
     return int(boot.split()[1]) + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def stop_signals() -> list[signal.Signals]:
+    """Those that ask a node to stop. SIGHUP, which a terminal that is closed sends, is none where it is ignored, as
+    `nohup` does."""
+    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM] if is_ignored else [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]

@@ -197,7 +197,16 @@ async def send_all(producer: Producer, brokers: list[ScriptedBroker], stage: Sta
             deliveries.append(error)
         await asyncio.sleep(pause_s)
     await producer.flush()
-    return [repr(each) if isinstance(each, ClientError) else await each for each in deliveries]
+    return [await told(each) for each in deliveries]
+
+
+async def told(outcome: Delivery | ClientError) -> RecordMetadata | str:
+    if isinstance(outcome, ClientError):
+        return repr(outcome)
+    try:
+        return await outcome
+    except ClientError as error:
+        return repr(error)
 
 
 def requests_of(broker: ScriptedBroker) -> list[list[tuple[int, bytes]]]:

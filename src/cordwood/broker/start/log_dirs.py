@@ -4,7 +4,6 @@ directory with other contents."""
 from __future__ import annotations
 
 import logging
-import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -317,6 +316,8 @@ def _how_to_repair(
     directory_id = _lost_directory_id(config.node_id, disks[metadata_root], looks, root)
     if directory_id is not None:
         lines.append(f"directory.id={uuid_text(directory_id)}")
+    import shlex
+
     note = "" if cluster_id else " (this cluster.id is a new one: put the old one there if you know it)"
     return (
         f"{root} holds data, and its {META_PROPERTIES}, naming its cluster and node, is missing. Nothing was changed. "

@@ -7,7 +7,6 @@ import gc
 import json
 import logging
 import os
-import platform
 import signal
 import sys
 import warnings
@@ -30,14 +29,15 @@ from cordwood.config.keys import base_of, definition_of
 from cordwood.config.layers import Layer, command_line_layer, environment_layer, file_layer
 from cordwood.config.network.listeners import SecurityProtocol
 from cordwood.config.own_keys import REGISTRY_ADVERTISED_URL, REGISTRY_KEYSTORE, REGISTRY_LISTENERS
-from cordwood.local.supervisor import stop_signals
+from cordwood.local.places import found_properties
 from cordwood.node import CannotStart, Node
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.event_loop import run
 from cordwood.runtime.files.local_disk import LocalDisk
-from cordwood.runtime.memory import give_large_blocks_back
+from cordwood.runtime.memory import give_free_memory_back, give_large_blocks_back
 from cordwood.runtime.network import Address, CannotListen, ListenProblem
+from cordwood.runtime.process import stop_signals
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import TlsError
@@ -156,9 +156,7 @@ def _check_options(options: NodeOptions) -> None:
 
 
 def _check_data(data: str | None) -> None:
-    from cordwood.local.folder import ClusterFolder
-
-    if data is not None and ClusterFolder.is_at(Path(data)):
+    if data is not None and found_properties(Path(data)):
         give_up(f"{data} holds a cluster: start it with --brokers, as it was made, or give another --data")
 
 
@@ -208,7 +206,7 @@ def _read_config(
         raise ConfigError(
             f"--host {host} listens on every address of this machine, and clients need to know which one to connect "
             "to: set advertised.listeners to a name or an address of this machine, for example\n"
-            f"  --set advertised.listeners=PLAINTEXT://{platform.node() or 'broker1.example.com'}:{shown_port}"
+            f"  --set advertised.listeners=PLAINTEXT://{os.uname().nodename or 'broker1.example.com'}:{shown_port}"
         )
     config = node_config(*layers, host=host, port=DEFAULT_PORT if port is None else port)
     if not config.stands_alone and (port is not None or host != DEFAULT_HOST):
@@ -313,6 +311,7 @@ async def _serve(config: BrokerConfig, consent: StartConsent, options: NodeOptio
     # Everything imported so far stays for good: freeze it, so that the collector does not scan it again and again.
     gc.collect()
     gc.freeze()
+    give_free_memory_back()
     loop = asyncio.get_running_loop()
     for number in stop_signals():
         loop.add_signal_handler(number, node.stopped.set)

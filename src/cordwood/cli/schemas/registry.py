@@ -97,13 +97,13 @@ async def _serve(
     tls: "ServerTls | None",
     forwarding_tls: "ClientTls | None",
 ) -> None:
-    from cordwood.local.supervisor import stop_signals
     from cordwood.registry.errors import UnusableTopic
     from cordwood.registry.packages import PackagesMissing
     from cordwood.registry.registry import RegistrySettings
     from cordwood.registry.server import RegistryServer
     from cordwood.runtime.clock import SystemClock
     from cordwood.runtime.network import CannotListen
+    from cordwood.runtime.process import stop_signals
     from cordwood.runtime.sockets import SocketNetwork
 
     def settings_of(kind: type[S], /, **own: Any) -> S:
