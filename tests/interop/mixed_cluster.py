@@ -294,8 +294,10 @@ class MixedCluster:
     def kafka(self, name: str, *arguments: str, timeout_s: float = 180) -> str:
         """Runs one of Kafka's command line tools by its class, and returns its output. Raises AssertionError if it
         fails."""
-        command = [*_java(self.root, "tools.log4j2.properties"), name, *arguments]
-        return _run(command, timeout_s)
+        return _run(self.kafka_command(name, *arguments), timeout_s)
+
+    def kafka_command(self, name: str, *arguments: str) -> list[str]:
+        return [*_java(self.root, "tools.log4j2.properties"), name, *arguments]
 
     def cordwood(self, *arguments: str, timeout_s: float = 120) -> str:
         """Runs `cordwood`, and returns its output. Raises AssertionError if it fails."""
