@@ -104,6 +104,26 @@ def test_a_fenced_broker_and_an_earlier_incarnation_cannot_join_an_isr() -> None
     assert (records, answer.error_code) == ([], ErrorCode.INELIGIBLE_REPLICA)
 
 
+def test_a_replica_in_a_failed_directory_cannot_join_an_isr_again() -> None:
+    """Its broker is up, and its last fetch from before the failure may be late."""
+    cluster = of_three()
+    good, bad = directory_of(3), directory_of(103)
+    cluster.start(3, 1, log_dirs=[good, bad])
+    topic_id = cluster.image.topics.ids["t"]
+    assigned = AssignedTopic(topic_id=topic_id, partitions=[AssignedPartition(partition_index=0)])
+    request = AssignReplicasToDirsRequest(
+        broker_id=3,
+        broker_epoch=cluster.image.brokers[3].epoch,
+        directories=[RequestDirectoryData(id=bad, topics=[assigned])],
+    )
+    cluster.apply(assign_replicas_to_dirs(cluster.image, request))
+    assert alter(cluster, 1, [1, 2, 3])[1].error_code == ErrorCode.NONE
+    cluster.heartbeat(3, offline_log_dirs=[bad])
+    assert partition_of(cluster).isr == (1, 2)
+    records, answer = alter(cluster, 1, [1, 2, 3])
+    assert (records, answer.error_code) == ([], ErrorCode.INELIGIBLE_REPLICA)
+
+
 def test_a_leader_that_was_not_in_sync_recovers() -> None:
     cluster = Cluster(brokers=2, elr=False)
     cluster.create(topic("t", assignments={0: [1, 2]}))
