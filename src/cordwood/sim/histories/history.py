@@ -237,7 +237,7 @@ class History:
         # Time-based look-ups in the final log: (partition, timestamp, offset, its timestamp).
         self.looked_up: list[tuple[Partition, int, int, int]] = []
         self.sequence_gaps: list[SequenceGap] = []
-        # Topics whose records go when a later one has their key.
+        # Compacted topics.
         self.compacted: set[str] = set()
         # The retention time of records; infinite if they never expire.
         self.retention_s = float("inf")
