@@ -1,6 +1,6 @@
 """End-to-end latency, open loop, with librdkafka on both sides: from when a record is due to when its consumer has it.
 
-The consumer is a process of its own, and the clock is the machine's: `python -m bench.nodes.latency` is that consumer.
+The consumer is a separate process, and the clock is the machine's: `python -m bench.nodes.latency` is that consumer.
 """
 
 from __future__ import annotations

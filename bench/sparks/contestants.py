@@ -1,4 +1,4 @@
-"""**Contestant**: a Spark session that is measured, in a process of its own."""
+"""**Contestant**: a Spark session that is measured, in a separate process."""
 
 from __future__ import annotations
 

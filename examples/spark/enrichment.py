@@ -29,7 +29,7 @@ def pipeline(
         .schema("order BIGINT, customer STRING, amount BIGINT")
         .load()
     )
-    # The table is read anew for each batch, so a batch sees what customers have become until then.
+    # The table is read again for each batch, so a batch sees what customers have become until then.
     enriched = orders.join(customers(spark, bootstrap, table), "customer", "left")
     return (
         enriched.select(f.col("customer").alias("key"), f.to_json(f.struct("*")).alias("value"))

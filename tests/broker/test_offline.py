@@ -53,7 +53,7 @@ class Host:
             self._config,
             network=self.world.network.host("broker"),
             clock=self.world.clock,
-            # Each start is an incarnation of its own.
+            # Each start is its own incarnation.
             random=SeededRandom(self.world.random("starts").getrandbits(60) + self._starts),
             open_disk=self.disks.__getitem__,
         )
@@ -240,7 +240,7 @@ def test_a_read_that_fails_takes_the_directory_offline_too() -> None:
         await send(node, index, "a")
         host.disks[ONE].fail_next("read", errno.EIO)
         with contextlib.suppress(ConnectionLost):
-            # If it fails while the answer is being sent, all that is left is to end the connection, as in Kafka.
+            # If it fails while the answer is being sent, everything that is left is to end the connection, as in Kafka.
             await read(node, index)
         await asyncio.sleep(2)
         assert await read(node, index) is ErrorCode.NOT_LEADER_OR_FOLLOWER

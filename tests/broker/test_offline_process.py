@@ -1,4 +1,4 @@
-"""Disks that are really full or gone, under a node that runs as a process of its own."""
+"""Disks that are really full or gone, under a node that runs as a separate process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the command: within this process, with files in the place of the streams, or as a process of its own."""
+"""Runs the command: within this process, with files in the place of the streams, or as a separate process."""
 
 import io
 import json
@@ -53,7 +53,7 @@ class Cli:
 
     @contextmanager
     def start(self, *arguments: str) -> Iterator["Running"]:
-        """As a process of its own, which does not outlive the test."""
+        """As a separate process, which does not outlive the test."""
         process = subprocess.Popen(
             [sys.executable, "-m", "cordwood", *arguments],
             stdin=subprocess.PIPE,

@@ -10,7 +10,7 @@ Lines that begin with `>` are told to the machine, one after the other, in virtu
 effects. Those of `wait` say how long after. Commands:
 
     > settings key=value …             before anything else
-    > topics NAME=PARTITIONS …         all that the cluster has
+    > topics NAME=PARTITIONS …         everything that the cluster has
     > subscribe TOPIC … | > poll | > settled | > show
     > leave REASON | > leave-for-good REASON
     > wait SECONDS

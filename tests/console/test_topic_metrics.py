@@ -165,7 +165,7 @@ def test_topics_beyond_the_bound_are_summed_up(run: Run) -> None:
         figures = await measured.scrape()
         assert topics_of(figures) == ["a", "b", OTHER]
         assert traffic(figures, OTHER)["messages_in"] == 9
-        # A counter never falls: what has been counted of the others stays when they go, or get figures of their own.
+        # A counter never falls: what has been counted of the others stays when they go, or get their own figures.
         await delete_topics(measured.client, ["a", "c"])
         await until_gone(measured.client, ["a", "c"])
         await produce(measured, ids["d"])

@@ -12,7 +12,7 @@ What happened more than a moment after its command says how long after. Commands
 
     > settings key=value …          before anything else
     > topic NAME PARTITIONS
-    > CLIENT API vN field=value …   see `notation`; each client has a connection of its own
+    > CLIENT API vN field=value …   see `notation`; each client has its own connection
     > wait SECONDS
     > grow NAME PARTITIONS | > delete NAME
     > disconnect CLIENT

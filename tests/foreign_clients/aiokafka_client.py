@@ -1,4 +1,4 @@
-"""aiokafka, on an event loop in a thread of its own."""
+"""aiokafka, on an event loop in its own thread."""
 
 import asyncio
 import ssl

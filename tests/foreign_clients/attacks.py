@@ -215,7 +215,7 @@ def records_that_are_wrong_under_a_right_checksum(random: Random, target: Target
 
 
 def records_with_strange_times_and_offsets(random: Random, target: Target) -> None:
-    """Offsets that do not count up, which the broker has to give anew, and times before time began."""
+    """Offsets that do not count up, which the broker has to give again, and times before time began."""
     offsets = [0, *sorted(random.sample(range(1, 1000), random.randrange(5)))]
     records = [(offset, random.randrange(1 << 40), b"key", b"value", ()) for offset in offsets]
     batch = encode_batch(records, last_offset=len(offsets) - 1, codec=random.choice(list(Codec)))
@@ -253,7 +253,7 @@ def records_that_swell(random: Random, target: Target) -> None:
 
 
 def slow_bytes(random: Random, target: Target) -> None:
-    """One at a time, each in a packet of its own, and right in the end."""
+    """One at a time, each in its own packet, and right in the end."""
     with target.connect() as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for byte in encode_request(ApiVersionsRequest(), 0, 77, CLIENT_ID):

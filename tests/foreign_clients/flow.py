@@ -94,7 +94,7 @@ _READING = {"auto.offset.reset": "earliest", "isolation.level": "read_committed"
 
 @contextmanager
 def flow_of_threads(address: Address, topic: str, *, transactional: bool = False) -> Iterator[Flow]:
-    """At the end of `with` all that was sent is read."""
+    """At the end of `with` all records have been read."""
     flow = Flow()
     with ThreadPoolExecutor(2) as pool:
         sending = pool.submit(_send_in_transactions if transactional else _send, flow, address, topic)

@@ -65,7 +65,8 @@ class GroupHistory:
         assert repeated == {}, self.story({record.place for _, record in repeated})
 
     def check_owned_by_one_at_a_time(self) -> None:
-        """Nobody is given a partition before its owner has given it up. Holds as long as nobody crashes or stalls."""
+        """No member is assigned a partition before its owner has released it. Holds as long as nobody crashes or
+        stalls."""
         owner: dict[Place, str] = {}
         for event in self.events:
             for place in event.places:
@@ -117,7 +118,7 @@ class GroupHistory:
         return given_up
 
     def check_committed_once(self) -> None:
-        """Nobody commits work that has been committed before. A member that was given up may do it without a commit."""
+        """No committed work is committed again. A member that was given up may do it without a commit."""
         undone: Undone = defaultdict(list)
         times: Counter[Position] = Counter()
         for event in self.events:

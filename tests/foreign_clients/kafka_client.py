@@ -1,6 +1,6 @@
 """The interface of all Kafka clients in these tests, and its values.
 
-An implementation per real client stands next to this: `librdkafka_client`, `kafka_python_client`, `aiokafka_client`,
+Each real client has an implementation beside this: `librdkafka_client`, `kafka_python_client`, `aiokafka_client`,
 `kcat_client`, and `cordwood_client`, our own. A client takes part as a real program would use it: no request is made by
 hand.
 """
@@ -43,14 +43,14 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A record as it was read."""
+    """A record that was read."""
 
     offset: int
     value: bytes | None
     key: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
     timestamp_ms: int
-    # 0: CreateTime, 1: LogAppendTime; None where the client does not tell.
+    # 0: CreateTime, 1: LogAppendTime; None if the client does not report it.
     timestamp_type: int | None
 
 

@@ -115,7 +115,7 @@ class KcatClient:
 
 
 class KcatReader:
-    """A kcat that goes on reading; a thread takes what it prints apart."""
+    """A kcat that continues reading; a thread takes what it prints apart."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

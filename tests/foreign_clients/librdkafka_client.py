@@ -189,7 +189,7 @@ class LibrdkafkaReader:
         self._consumer = consumer
 
     def poll(self, wait_s: float) -> list[Stored]:
-        # `consume` waits until it has all that it was asked for: first one, then what else has come.
+        # `consume` waits until it has everything that it was asked for: first one, then what else has come.
         first = self._consumer.poll(wait_s)
         messages = [] if first is None else [first, *self._consumer.consume(10_000, 0)]
         records = []

@@ -70,12 +70,12 @@ class LibrdkafkaMember:
     def _is_record(self, message: Message) -> bool:
         if (error := message.error()) is None:
             return True
-        # Beside the group's own troubles, of which it recovers by itself, nothing should happen.
+        # Beside the group's own troubles, of which it recovers automatically, nothing should happen.
         self._journal.tell("error", str(error))
         return False
 
     def _is_stale(self, message: Message) -> bool:
-        """librdkafka may begin to fetch a partition that it was given for a moment only, go on with it, and hand out
+        """librdkafka may begin to fetch a partition that it was given for a moment only, continue with it, and hand out
         what it has when it is given it again: 0.2 ms after that, which is before it can have asked for anything. What
         it should read follows."""
         position = _position(message)

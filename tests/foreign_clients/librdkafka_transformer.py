@@ -1,6 +1,6 @@
 """Consume, transform, produce with librdkafka.
 
-Its `send_offsets_to_transaction` does not heed its timeout, and may wait for ever once the group's coordinator has died
+Its `send_offsets_to_transaction` does not heed its timeout, and may wait forever once the group's coordinator has died
 and Metadata does not name that broker any more (confluentinc/librdkafka#5456, #5511). All that a program can do about
 it is to end, and to be started again.
 """

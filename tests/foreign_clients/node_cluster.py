@@ -1,4 +1,4 @@
-"""Three nodes as processes of their own, each a broker and a controller, which are killed and started again."""
+"""Three nodes as separate processes, each a broker and a controller, which are killed and started again."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class NodeCluster:
     def open_descriptors(self) -> int:
         return sum(node.open_descriptors() for node in self.nodes.values())
 
-    # Who does what
+    # Roles
 
     def partition_leader(self, topic: str, partition: int = 0) -> int:
         def leader() -> int | None:

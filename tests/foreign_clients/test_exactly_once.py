@@ -111,7 +111,7 @@ class Slot:
         return self._process is not None and not self.is_running and self._process.await_end() == STALLED
 
     def end(self, *, may_stall: bool = False) -> None:
-        """`may_stall`: its library may have stalled since, whereupon the process ends by itself."""
+        """`may_stall`: its library may have stalled since, whereupon the process ends automatically."""
         assert self._process is not None
         try:
             self._process.tell("end")

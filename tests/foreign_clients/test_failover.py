@@ -1,6 +1,6 @@
 """Clients on three nodes, of which those are killed that they need most: coordinators and leaders.
 
-Numbers are read, transformed and written in transactions meanwhile, and each counts once.
+Numbers are read, transformed and written in transactions in the meantime, and each counts once.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def wide(librdkafka: LibrdkafkaClient, topic: str) -> str:
 
 
 def cordwood_consumer(address: Address) -> cordwood.Consumer:
-    # A topic that is deleted is not to be made anew by asking for it.
+    # A topic that is deleted is not to be recreated by asking for it.
     settings = consumer_settings("read_uncommitted") | {"allow.auto.create.topics": False}
     return cordwood.Consumer(settings, **connection_settings(address))
 

@@ -1,4 +1,4 @@
-"""A producer and a reader that go on until they are told to stop, and remember what they saw."""
+"""A producer and a reader that continue until they are told to stop, and remember what they saw."""
 
 import threading
 from collections.abc import Callable
@@ -49,7 +49,7 @@ class SteadyProducer:
         assert not self.failures, self.failures[0]
 
     def stop(self) -> int:
-        """Sends no more, waits for what is under way, and returns how many were sent."""
+        """Sends no more, waits for what is in progress, and returns how many were sent."""
         self._stopping.set()
         self._thread.join()
         return self._sent

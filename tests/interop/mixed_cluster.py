@@ -328,7 +328,7 @@ def _cordwood() -> list[str]:
 
 
 def _identifier() -> str:
-    """An id as Kafka prints it; one that begins with a dash would be taken for an option."""
+    """An id as Kafka prints it; one that begins with a dash would be mistaken for an option."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
 
 

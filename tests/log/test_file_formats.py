@@ -1,4 +1,4 @@
-"""The files that we write: Kafka's very bytes where its own are at hand, and by the documented layouts elsewhere."""
+"""The files that we write: Kafka's very bytes where its own are available, and by the documented layouts elsewhere."""
 
 import gzip
 import json

@@ -109,7 +109,7 @@ def test_successor_with_another_producer_id_fences_the_id_before(node: EmbeddedN
         await new.take_over(before, {})
         with pytest.raises(Fenced):
             await old.append([record("lost")])
-        # A second one that has read no further fences it once more, which changes nothing.
+        # A second one that has read no further fences it again, which changes nothing.
         await newest.take_over(before, {})
         await newest.append([record("a")])
 

@@ -124,7 +124,7 @@ def test_corrupt_bytes_of_a_leader_are_never_appended_and_are_fetched_again_besi
         others = [index for index in ALL if index != 0]
         await until_copied(cluster, 3, *others)
         for _ in range(3):
-            # The fetcher of the damaged partition goes on with the others.
+            # The fetcher of the damaged partition continues with the others.
             for index in others:
                 await write(cluster, index, batch("more"))
             await until_copied(cluster, 3, *others)

@@ -167,7 +167,7 @@ def complete_before_the_markers_are_written(patch: Patch) -> None:
 
 
 def abort_without_a_new_epoch(patch: Patch) -> None:
-    """So that who is fenced may go on."""
+    """So that who is fenced may continue."""
     fence = ending.fence
 
     def fenced(state: TransactionShardState, transaction: Any) -> Any:

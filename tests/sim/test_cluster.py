@@ -211,7 +211,7 @@ def test_a_lone_controller_does_not_wait_for_the_brokers_that_wait_for_it() -> N
         await cluster.start()
         (controller,) = cluster.controllers.values()
         begun_s = cluster.world.loop.time()
-        # Its brokers' fetches of the metadata are parked there, and their heartbeats go on.
+        # Its brokers' fetches of the metadata are parked there, and their heartbeats continue.
         await controller.stop()
         assert cluster.world.loop.time() - begun_s < STOP_GRACE_S / 10
 

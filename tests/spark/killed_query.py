@@ -1,4 +1,4 @@
-"""A query from a topic to a topic in processes of its own, whose driver and workers tests kill."""
+"""A query from a topic to a topic in its own processes, whose driver and workers tests kill."""
 
 import json
 import os
@@ -126,7 +126,7 @@ class Query:
         raise AssertionError(f"Python was not started in time, {ATTEMPTS} times")
 
     def bury(self) -> None:
-        """Whatever is left of any life."""
+        """The rest of any life."""
         if self.is_alive:
             self.kill()
         for pid in self._marked(self._mark):

@@ -1,4 +1,4 @@
-"""A pipeline as `cordwood pipeline run` runs it, in a process of its own: what it says is waited for."""
+"""A pipeline as `cordwood pipeline run` runs it, in a separate process: what it says is waited for."""
 
 import os
 import signal

@@ -43,7 +43,7 @@ class Id:
 
 
 class Broker:
-    """`bumps`: `transaction.version` 2, in which each end has an epoch of its own."""
+    """`bumps`: `transaction.version` 2, in which each end has its own epoch."""
 
     def __init__(self, *, bumps: bool) -> None:
         self.bumps = bumps
@@ -118,14 +118,14 @@ class Broker:
 
 @dataclass
 class Process:
-    """A Python worker: one task at a time, with names of its own."""
+    """A Python worker: one task at a time, with its own names."""
 
     names: NamePool
     task: "Task | None" = None
 
 
 class Task:
-    """An attempt. It goes on when its driver has forgotten it, or is dead."""
+    """An attempt. It continues when its driver has forgotten it, or is dead."""
 
     def __init__(self, world: "World", process: Process, scope: Scope, batch: int, partition: int) -> None:
         self.partition = partition

@@ -41,7 +41,7 @@ def _settings_of_pipelines(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture
 def run(spark: SparkSession, node: NodeProcess, tmp_path: Path) -> Run:
-    """Runs an example until it has read all there is. Called again, it goes on from there."""
+    """Runs an example until it has read all there is. Called again, it continues from there."""
 
     def run_example(name: str, **arguments: str) -> None:
         pipeline = load_pipeline(EXAMPLES / name)

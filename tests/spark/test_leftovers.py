@@ -1,4 +1,4 @@
-"""Open writes of a stopped program are ended on its way out."""
+"""Open writes of a stopped program are ended when it exits."""
 
 import os
 import signal

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.skipif(
 
 
 class OtherSpark:
-    """A session of another PySpark, in a process of its own."""
+    """A session of another PySpark, in a separate process."""
 
     def __init__(self, python: str, stderr: Path) -> None:
         self.python = python

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
-# Of a partition: offsets and values, in order.
+# For a partition: offsets and values, in order.
 Log = Sequence[tuple[int, str]]
-# Of a violation that has many, so many are shown.
+# The number of examples shown per violation.
 _SHOWN = 5
 
 

@@ -113,7 +113,7 @@ def _message(question: Question, version: int, names: Names) -> tuple[Request[An
 _ID = "id:"
 _DIR = "dir:"
 _ZERO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-# Of which only the sign can be compared.
+# Fields of which only the sign can be compared.
 _SIZES = frozenset(
     {
         "totalBytes",

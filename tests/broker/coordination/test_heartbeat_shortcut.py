@@ -106,7 +106,7 @@ class Groups:
                 await self._beat_consumer(detail)
 
     async def _join_classic(self, name: str) -> None:
-        """Alone: whoever else is in the group has to leave first, or is waited for in vain."""
+        """Alone: whoever else is in the group has to leave first, or is waited for without success."""
         request = JoinGroupRequest(
             group_id=CLASSIC,
             session_timeout_ms=4000,

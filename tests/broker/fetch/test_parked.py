@@ -16,7 +16,7 @@ WAIT_MS = 500_000
 
 
 class Waiting:
-    """A fetch under way."""
+    """A fetch in progress."""
 
     def __init__(self, node: SimulatedNode, channel: Channel, request: FetchRequest) -> None:
         self._node = node

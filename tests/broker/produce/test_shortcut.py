@@ -111,7 +111,7 @@ def transactional_requests(draw: st.DrawFn) -> Sent:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(requests(), min_size=2, max_size=20))
 def test_answers_and_logs_are_those_of_the_general_path(sent: list[Sent]) -> None:
-    # Each once more, so that what was learned from it is used.
+    # Each again, so that what was learned from it is used.
     sent = [*sent, *sent]
     assert answers_to(sent, short_way=True) == answers_to(sent, short_way=False)
 

@@ -84,7 +84,7 @@ def serve(broker: ScriptedBroker, coordinators: Coordinators) -> None:
 
 
 async def move(brokers: list[ScriptedBroker], coordinators: Coordinators, world: World) -> None:
-    """Each broker hears of new leaders in its own time."""
+    """Each broker learns of new leaders in its own time."""
     source = world.random("moves")
     epoch = 0
     while True:

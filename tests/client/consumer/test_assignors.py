@@ -236,7 +236,7 @@ def test_cooperative_sticky_leaves_owned_partitions_unassigned(
 
 @given(groups())
 def test_cooperative_sticky_gives_all_away_in_two_rounds(group: tuple[GroupTopics, dict[str, Subscription]]) -> None:
-    """Where racks do not matter: what is far from its owner may be moved once more."""
+    """Where racks do not matter: what is far from its owner may be moved again."""
     topics, subscriptions = GroupTopics(group[0].partition_counts), group[1]
     for generation_id in (4, 5):
         given_out = shares(CooperativeStickyAssignor().assign(topics, subscriptions))

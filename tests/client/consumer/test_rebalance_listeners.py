@@ -1,4 +1,4 @@
-"""Listeners that fail, or that end what they hear of: the group goes on, and the consumer is in order afterwards."""
+"""Listeners that fail, or that end what they hear of: the group continues, and the consumer is in order afterwards."""
 
 import asyncio
 from typing import Any

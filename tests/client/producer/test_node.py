@@ -41,7 +41,7 @@ async def read_all(bootstrap: str, topic: str) -> list[list[ConsumerRecord]]:
 async def produce_through(
     node: ProcessNode, topic: str, trouble: Callable[[], None], settings: ProducerSettings
 ) -> None:
-    """Sends without a pause, before, while and after the trouble goes on in another thread."""
+    """Sends without a pause, before, while and after the trouble continues in another thread."""
     loop = asyncio.get_running_loop()
     sent = 0
     deliveries = []

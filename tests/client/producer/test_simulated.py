@@ -48,7 +48,7 @@ class ModelCluster:
             self._serve(broker)
 
     async def move_leaders(self) -> None:
-        """Each broker hears of it in its own time."""
+        """Each broker learns of it in its own time."""
         source = self._world.random("leaders")
         epoch = 0
         while True:

@@ -141,7 +141,7 @@ def test_a_draft_that_was_begun_before_a_deletion_does_not_bring_the_offsets_of_
 
 
 class World:
-    """One partition that is written, flushed, truncated, deleted and made again while checkpoints are under way. After
+    """One partition that is written, flushed, truncated, deleted and recreated while checkpoints are in progress. After
     a crash the checkpoint must not say more of it than is there, since what lies below is not checked."""
 
     def __init__(self, seed: int) -> None:

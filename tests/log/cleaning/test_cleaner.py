@@ -1,4 +1,4 @@
-"""Choosing the log to compact, and installing the result, whatever happens."""
+"""Choosing the log to compact, and installing the result, in all cases."""
 
 import errno
 import logging
@@ -184,7 +184,7 @@ def test_a_truncation_takes_the_clean_point_back() -> None:
     assert logs.clean_all() == ["a"]
 
 
-# What may happen meanwhile
+# What may happen in the meantime
 
 
 def delete_the_first_segment(logs: "Logs") -> None:

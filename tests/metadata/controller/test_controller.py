@@ -597,7 +597,7 @@ def test_a_fenced_broker_hands_over_and_waits_to_be_eligible() -> None:
     ]
     cluster.commit(fence_broker(cluster.image, cluster.defaults, 2))
     assert (partition(cluster).leader, partition(cluster).isr, partition(cluster).elr) == (-1, (), (1, 2))
-    # Either of the two has all that was committed.
+    # Either of the two has everything that was committed.
     assert cluster.heartbeat(1)[1:] == [
         "PartitionChange t-0 isr=[1] leader=1 eligible_leader_replicas=[2] last_known_elr=[]"
     ]

@@ -158,7 +158,7 @@ def test_our_snapshot_of_kafkas_records_is_kafkas_file_but_for_its_three_times(n
         now_ms=now_ms,
         quorum=read.quorum,
     )
-    # Kafka takes the time anew for each batch.
+    # Kafka takes the time again for each batch.
     same_time = b"".join(
         encode_batch(
             [record._replace(timestamp=now_ms) for record in records], leader_epoch=epoch, control=header.is_control

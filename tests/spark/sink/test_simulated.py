@@ -347,7 +347,7 @@ def test_sweeping_a_stopped_run_removes_undecided_writes_and_keeps_decided_ones(
         assert await perform(stage.outlet(), sweep_run(scope), nothing) == 1
         assert await stage.open() == set()
         assert await stage.visible() == Counter(row for row in ALL if row.startswith("0/"))
-        # The next life goes on from there.
+        # The next life continues from there.
         stage.committed_batches = 1
         await stage.life()
         assert await stage.visible() == ALL

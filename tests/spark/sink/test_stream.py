@@ -111,7 +111,7 @@ def test_a_process_that_is_killed_leaves_every_row_once(query: Query, tmp_path: 
         query.run(at=f"{point}@1=kill:{tmp_path / 'reached'}")
     assert (tmp_path / "reached").exists()
     if point != Point.BETWEEN_ENDS.value:
-        # Whole batches or nothing of them. Between two ends it is a part, until the query goes on.
+        # Whole batches or nothing of them. Between two ends it is a part, until the query continues.
         assert len(query.values()) in (ROWS_PER_FILE, 2 * ROWS_PER_FILE)
     query.run()
     assert query.values() == ALL

@@ -271,7 +271,7 @@ def test_a_task_waits_for_a_node_that_comes_back(own_node: StartNode, topic: str
     process.stop()
     starting = threading.Thread(target=process.start)
     starting.start()
-    # Another client, so that the task has to connect anew.
+    # Another client, so that the task has to connect again.
     task = batch_reader(bootstrap, topic, kafka__client__id="task")
     assert len(rows(task, tasks)) == 5
     starting.join()

@@ -122,7 +122,7 @@ CONVERSATION = Conversation(
         *_commit("readers", {"gone": [(0, 1, ""), (1, 2, "")], "orders": [(0, 24, "")]}),
         *_fetch("readers", None),
         *_fetch("readers", None, requireStable=True),
-        # Who commits.
+        # Committers.
         *_commit("readers", {"orders": [(0, 30, "")]}, memberId="someone"),
         *_commit("readers", {"orders": [(0, 31, "")]}, generationIdOrMemberEpoch=1),
         *_commit("readers", {"orders": [(0, 32, "")]}, generationIdOrMemberEpoch=1, memberId="someone"),

@@ -180,7 +180,7 @@ class Database:
 
 
 class PreparingApplication(Application):
-    """Decides by a commit of its own, in two phases (KIP-939), and dies at any point of that."""
+    """Decides by its own commit, in two phases (KIP-939), and dies at any point of that."""
 
     def __init__(self, stage: Stage, name: str, source: Random) -> None:
         super().__init__(stage, name, name, source)

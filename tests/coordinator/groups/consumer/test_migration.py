@@ -1,4 +1,4 @@
-"""Groups on their way from one protocol to the other, and the classic members of consumer groups."""
+"""Groups that migrate from one protocol to the other, and the classic members of consumer groups."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_partitions_not_yet_revoked_still_belong_to_the_member_after_an_upgrade(
         claims = _bytes("subscription(orders, owned={orders: [0, 1]}, generation=1)")
         assert _join(stage, member_id, says=claims).generation_id == 2
         _sync(stage, member_id, 2, _bytes("assignment(orders=[0])"))
-        # The answer is not heard.
+        # The answer is lost.
         assert assigned(stage.join("b", "orders")) == set()
         _join(stage, member_id, says=claims)
         assert _sync(stage, member_id, 2).assignment == _bytes("assignment(orders=[0])")
