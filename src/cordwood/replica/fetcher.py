@@ -320,7 +320,7 @@ class Fetcher:
             return None
 
     async def _ask_offsets(self, wanted: list[tuple[Partition, AskOffsets]]) -> None:
-        """Where the leader's logs begin and end, for replicas that are out of their range."""
+        """Requests the start and end of the leader's logs, for replicas out of their range."""
         try:
             starts = await self._list_offsets(wanted, _EARLIEST)
             ends = await self._list_offsets(wanted, _LATEST)

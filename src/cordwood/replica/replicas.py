@@ -167,8 +167,8 @@ class Replicas:
             return None
 
     def _directory_for(self, state: PartitionState, *, is_new: bool) -> LogDirectory | None:
-        """Where to make the log of a partition that is in none of the directories online. None: it may lie in one that
-        is not, and an empty one in its place would be a loss."""
+        """The directory for a new log of a partition that is in no online directory. None: it may be in an offline one,
+        and an empty log in its place would be a loss."""
         assigned = state.directory_of(self._broker_id)
         directory = self.directories.with_id(assigned) or self._former_ids.get(assigned)
         if directory is not None:

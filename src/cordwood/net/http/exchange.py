@@ -67,7 +67,7 @@ class Exchange:
         self._news.set()
 
     def disconnect(self) -> None:
-        """Nothing that the app still sends will get anywhere."""
+        """Drops everything that the app still sends."""
         self.is_over = True
         self.drop_head()
         self._news.set()
