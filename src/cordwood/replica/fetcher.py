@@ -92,7 +92,7 @@ class Fetcher:
         self._session = FetchSession(settings.partition_max_bytes)
         # Partitions whose position may differ from the session's.
         self._unsettled: dict[Key, None] = {}
-        # That wait for a back-off or the throttle, and until when.
+        # Partitions in back-off or throttled, and until when.
         self._backing_off: dict[Key, int] = {}
         self._loop = asyncio.get_running_loop()
         # The time when changes that are not in the fetch in flight must be sent.
