@@ -101,7 +101,7 @@ class Fetcher:
         # Counts the requests; the latest is in flight, or there is none.
         self._request_number = 0
         self._is_in_flight = False
-        # The connection of a superseded request.
+        # The response to a superseded request was dropped.
         self._has_missed_answer = False
         self._is_due = asyncio.Event()
         self._offsets_peer = new_peer()

@@ -79,8 +79,8 @@ class Replicas:
                     self._place(known.name, index, known.id, state, is_new=False)
 
     def _find_former_ids(self, image: MetadataImage) -> dict[Uuid, LogDirectory]:
-        """Partitions of directories whose `meta.properties` were damaged or rewritten: their new id isn't registered
-        yet, and the metadata assigns their partitions to the old one. Partitions without files are among them."""
+        """Finds the former ids of directories whose `meta.properties` were damaged or rewritten: the new id isn't
+        registered yet, and the metadata assigns their partitions, even those without files, to the old one."""
         broker = image.brokers.get(self._broker_id)
         former: dict[Uuid, LogDirectory] = {}
         for directory in self.directories.online:

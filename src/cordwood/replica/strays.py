@@ -36,7 +36,7 @@ class Unknown(NamedTuple):
 
 
 def unknown_partitions(directories: LogDirectories, image: MetadataImage, broker_id: int) -> list[Unknown]:
-    """For directories whose partitions were found and not opened yet."""
+    """Returns the unknown partitions of directories that are not opened yet."""
     return [
         Unknown(directory, topic, partition, topic_id)
         for directory in directories.online

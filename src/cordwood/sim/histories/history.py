@@ -45,7 +45,7 @@ class Send:
     keys: tuple[bytes | None, ...]
     acks: int
     begun_s: float
-    # The sequence of an idempotent producer; -1 otherwise.
+    # The identity and sequence of an idempotent producer; -1 otherwise.
     producer_id: int = -1
     producer_epoch: int = 0
     sequence: int = -1
@@ -110,7 +110,7 @@ class Seen:
     offset: int
     timestamp: int
     value: bytes
-    # The offset of its batch.
+    # The producer of its batch.
     producer_id: int = -1
     producer_epoch: int = -1
     is_transactional: bool = False
