@@ -31,7 +31,7 @@ from chaos.run import Load, LoadPlan, Run
 from cordwood import Admin, ClientError, NewTopic, Producer
 
 PLAN = LoadPlan(per_second=300, transformers=0, members=0)
-# Of faults that last: longer than Kafka's session of nine seconds.
+# The duration of lasting faults: longer than Kafka's session of nine seconds.
 HOLD_S = 12.0
 READY_TIMES = 5
 # Faults come at any phase of the clients' own timers.

@@ -28,7 +28,7 @@ IDLE_GROUPS = 1_000
 IDLE_MEMBERS = 5
 IDLE_SECONDS = 30
 SETTLING_INTERVALS = 5
-# Of clients of the classic protocol; with the consumer protocol the broker says it.
+# The interval of clients of the classic protocol; with the consumer protocol the broker says it.
 CLASSIC_INTERVAL_S = 3.0
 
 LARGE_MEMBERS = 500

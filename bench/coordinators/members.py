@@ -158,7 +158,7 @@ class ConsumerMember:
 
 
 async def until_reconciled(members: Sequence[ConsumerMember], partitions: int) -> int:
-    """Heartbeats of all of them, round after round, until everything is owned and nobody has news; how many rounds."""
+    """Heartbeats of all of them, round after round, until everything is owned and nothing changes; how many rounds."""
     rounds = 0
     while True:
         rounds += 1

@@ -1,4 +1,4 @@
-"""The brokers that are compared: how each is started, told ready, stopped and killed."""
+"""The brokers that are compared: how each is started, awaited, stopped and killed."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Broker(ABC):
 
 class Cordwood(Broker):
     name = "Cordwood"
-    # Of `cordwood up`, beside the port, the data and the settings.
+    # Options of `cordwood up`, beside the port, the data and the settings.
     options: tuple[str, ...] = ()
 
     def _prepare(self) -> None:

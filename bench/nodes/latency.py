@@ -30,7 +30,7 @@ class Latency:
 
 
 def measure(bootstrap: str, topic: str, rate: int, seconds: int, linger_ms: int) -> Latency:
-    """Of `rate` records a second, each due at its own time, to a topic of one partition with acks=1."""
+    """Sends `rate` records a second, each due at its own time, to a topic of one partition with acks=1."""
     counted = rate * seconds
     command = [sys.executable, "-m", "bench.nodes.latency", bootstrap, topic, str(counted)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as consumer:

@@ -1,4 +1,4 @@
-"""A Spark session in a separate process, that does one piece of work after another, as it is told.
+"""A Spark session in a separate process, that performs one command after another.
 
 It is run as a file by the interpreter whose PySpark is to be measured, which need not know Cordwood:
 `session.py FORMAT BOOTSTRAP [JAR…]`. It reads lines of JSON, `{"work": name, …arguments}`, and answers each with one:
@@ -109,7 +109,7 @@ class Session:
         if archived:
             _need_archive()
         else:
-            # Who tells Java of archives is not told of ours; this is what Java does anyhow.
+            # A contestant with its own Java archive does not get ours; this is what Java does anyhow.
             os.environ["SPARK_SUBMIT_OPTS"] = "-Xshare:auto"
         began = time.perf_counter()
         spark = self._spark
@@ -293,7 +293,7 @@ def _wait(query: StreamingQuery, seconds: float) -> None:
 
 
 def _as_records(numbers: DataFrame) -> DataFrame:
-    """Of a column `id`: keys and values of their usual lengths."""
+    """Derives keys and values of their usual lengths from a column `id`."""
     text = F.col("id").cast("string")
     return numbers.select(F.lpad(text, KEY_BYTES, "0").alias("key"), F.lpad(text, VALUE_BYTES, "0").alias("value"))
 

@@ -43,7 +43,7 @@ def pipeline(
 
 
 def customers(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
-    """Of each key the last record. Compaction leaves older ones for a while; and none of a key whose last value is
+    """The last record of each key. Compaction leaves older ones for a while; and none of a key whose last value is
     null, which means that it is deleted."""
     records = (
         spark.read.format("cordwood")

@@ -134,7 +134,7 @@ def _streams(stdin: bytes) -> Iterator[tuple[Any, Any]]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Kafka's brokers answer before they have heard of a change themselves."""
+    """Kafka's brokers answer before they know a change themselves."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, "it did not come true"

@@ -113,7 +113,7 @@ def own_node(tmp_path: Path) -> Iterator[Callable[..., Nodes]]:
 
 @pytest.fixture
 def proxy(request: pytest.FixtureRequest) -> Iterator[CuttingProxy]:
-    """A proxy that cuts connections, before a broker that clients are told to reach through it."""
+    """A proxy that cuts connections, in front of a broker that clients reach through it."""
     if KAFKA is not None:
         if KAFKA_PROXIED is None:
             pytest.skip("needs a listener that advertises the proxy; Kafka stands in for the node")

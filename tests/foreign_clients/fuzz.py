@@ -31,7 +31,7 @@ THREADS = 4
 MAX_GROWTH_BYTES = 40 << 20
 # The other clients' activity.
 RECORDS_PER_SECOND = 5_000
-# A fuzzed request must not fill the node with topics. Who cannot connect for a crowd before it is not the point here.
+# A fuzzed request must not fill the node with topics. Connections rejected because of the limit are not the point here.
 NODE_SETTINGS = {"auto.create.topics.enable": "false", "socket.listen.backlog.size": "1000"}
 
 

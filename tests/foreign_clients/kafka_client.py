@@ -15,7 +15,7 @@ LATEST = -1
 EARLIEST = -2
 
 PATIENCE_S = 30.0
-# Of a partition, at a time.
+# The offset of a partition at a time.
 MAX_FETCH_BYTES = 1 << 20
 
 
@@ -117,7 +117,7 @@ class Client(Protocol):
     def produce(
         self, topic: str, records: Sequence[Record], *, partition: int = 0, how: Sending = DEFAULT_SENDING
     ) -> list[int]:
-        """Sends them all, and returns the offsets that were acknowledged where the client tells (kcat does not)."""
+        """Sends them all, and returns the offsets that were acknowledged if the client reports them (kcat does not)."""
         ...
 
     def reader(

@@ -28,7 +28,7 @@ _UNKNOWN_TOPIC_OR_PARTITION = 3
 
 
 class KcatClient:
-    """It cannot set timestamps, tells no offsets, and gives all records of a call the same headers."""
+    """It cannot set timestamps, reports no offsets, and gives all records of a call the same headers."""
 
     name = "kcat"
 

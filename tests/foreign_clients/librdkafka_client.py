@@ -206,7 +206,7 @@ class LibrdkafkaReader:
 def connection_settings(address: Address) -> dict[str, Any]:
     settings: dict[str, Any] = {
         "bootstrap.servers": address.bootstrap,
-        # What it would write to stderr about a broker that is away for a while.
+        # Suppresses its log lines about a broker that is down for a while.
         "log_level": 2,
         "reconnect.backoff.ms": 20,
         "reconnect.backoff.max.ms": 200,

@@ -21,7 +21,7 @@ _SETTINGS = {
     "process.roles": "broker,controller",
     "controller.listener.names": "CONTROLLER",
     "default.replication.factor": "3",
-    # What a new controller goes by, until it has heard of a broker.
+    # The session timeout that a new controller uses for brokers that it has not heard from.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
     "min.insync.replicas": "2",

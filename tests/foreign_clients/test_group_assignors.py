@@ -32,7 +32,7 @@ def viewer(groups_address: Address) -> Iterator[KafkaPythonGroups]:
 
 @pytest.mark.parametrize("assignor", ["range", "roundrobin"])
 def test_clients_of_four_libraries_share_a_group(assignor: str, group: Group, feed: CreateFeed) -> None:
-    """Whichever of them leads, and whoever leaves."""
+    """For any leader, and any leaving member."""
     records = feed(PARTITIONS)
     libraries = ("aiokafka", "cordwood", "librdkafka", "kafka-python")
     members = [group.start(Kind(library, "classic", assignor)) for library in libraries]

@@ -1,4 +1,4 @@
-"""Consumers that fetch in sessions (KIP-227): the node remembers what they read, and is told the changes."""
+"""Consumers that fetch in sessions (KIP-227): the node keeps their partitions, and gets only the changes."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator

@@ -36,7 +36,7 @@ appender.f.layout.pattern=[%d] %p %m (%c)%n
 rootLogger.level=info
 rootLogger.appenderRef.f.ref=F
 """
-# What Kafka's tools log; their output is their own.
+# The log lines of Kafka's tools; their output is their own.
 _TOOL_LOG4J = """status=error
 appender.f.type=File
 appender.f.name=F
@@ -308,7 +308,7 @@ def _run(command: list[str], timeout_s: float) -> str:
     return done.stdout
 
 
-# What the fixture `start_cluster` is.
+# The type of the fixture `start_cluster`.
 StartCluster = Callable[..., MixedCluster]
 
 

@@ -340,7 +340,7 @@ class History:
             self.log.advance_start(offset)
 
     def retain(self) -> None:
-        # What a crash interrupts may have deleted any number of segments.
+        # An interrupted operation may have deleted any number of segments.
         self.model.start_offset = max(self.model.start_offset, self.log.start_offset)
         try:
             apply_retention(self.log, self.clock.ms)

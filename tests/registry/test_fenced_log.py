@@ -54,7 +54,7 @@ def record(key: str) -> StoredRecord:
 
 
 def keys_in_log(node: EmbeddedNode, topic: str) -> list[str]:
-    """Of all records that a reader of uncommitted data is shown, in their order, without those that only fence."""
+    """The records visible to a read_uncommitted reader, in order, without fences."""
     partition = TopicPartition(topic, 0)
     with Consumer(bootstrap_servers=node.bootstrap, isolation_level="read_uncommitted") as consumer:
         consumer.assign([partition])

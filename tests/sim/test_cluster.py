@@ -130,7 +130,7 @@ def test_static_voters_enter_the_log_with_an_upgrade_of_kraft_version_and_can_be
         await cluster.start()
         members = [machine.member for machine in cluster.machines.values() if machine.member]
         broker = next(iter(cluster.brokers.values()))
-        # Each voter tells the leader its directory id when it has found it.
+        # Each voter sends the leader its directory id when it has found it.
         while (await ask(cluster, broker, PORT, update(validate_only=True))).error_code != ErrorCode.NONE:
             await asyncio.sleep(0.1)
         assert {member.quorum.kraft_version for member in members} == {0}

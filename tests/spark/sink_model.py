@@ -99,7 +99,7 @@ class Broker:
         return self.ledger_epoch
 
     def do(self, effect: Effect, owned: int) -> Any:
-        """By somebody who has owned the ledger at that epoch."""
+        """Written by an owner of the ledger at that epoch."""
         match effect:
             case ReadLedger():
                 return self.last
@@ -248,7 +248,7 @@ class Driver:
         self._world.tasks.append(task)
 
     def _messages(self) -> list[TaskDone]:
-        """The first attempt of each partition that told."""
+        """The first attempt of each partition that reported."""
         told = [next((task.done for task in attempts if task.done), None) for attempts in self._tasks.values()]
         return [done for done in told if done is not None]
 
@@ -267,7 +267,7 @@ class Driver:
         self.effect = next(self._steps)
 
     def _abort(self) -> None:
-        """Tasks have failed, or the commit has: Spark does not tell which."""
+        """Tasks have failed, or the commit has: Spark does not say which."""
         ours = [done.transaction for done in self._messages() if done.transaction]
         self._steps = abort_batch(self._scope, self.batch, ours, at_once=1)
         self.batch = -1
@@ -305,7 +305,7 @@ class Driver:
         self._abort()
 
     def _do_unheard(self) -> None:
-        """It is done, and the driver does not hear of it."""
+        """It is done, but the driver does not get the answer."""
         assert self.effect is not None
         try:
             self._do(self.effect)

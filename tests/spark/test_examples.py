@@ -20,7 +20,7 @@ ATTEMPTS = 5
 
 Run = Callable[..., None]
 
-# What the examples use of pandas is tested here.
+# Tests the parts of pandas that the examples use.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 
 

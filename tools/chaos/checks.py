@@ -42,7 +42,7 @@ class Violation:
 
 
 def check_writes(topic: str, acknowledged: Sequence[tuple[int, int]], log: Log, sent: int) -> list[Violation]:
-    """Of one partition, to which one idempotent producer wrote 0, 1, 2, … up to `sent`."""
+    """Checks one partition, to which one idempotent producer wrote 0, 1, 2, … up to `sent`."""
     at = dict(log)
     found: list[Violation] = []
     lost = [(offset, number) for offset, number in acknowledged if offset not in at]

@@ -150,8 +150,8 @@ class Member:
 
 
 class CommittedOffsets:
-    """Never go back. To be looked at while the cluster is healthy: a coordinator that is cut off does not know yet that
-    it is none any more, and tells what it knew."""
+    """Never go back. To be checked while the cluster is healthy: an isolated coordinator does not know its successor
+    yet, and reports its own state."""
 
     def __init__(self, bootstrap: str, groups: list[str]) -> None:
         self._bootstrap = bootstrap

@@ -63,7 +63,7 @@ def check_unpacked(directory: str, expected: dict[str, Any]) -> Report:
     was_clean = os.path.exists(f"{directory}/{CLEAN_SHUTDOWN}")
     check_files(directory, expected, report)
     check_opened(directory, expected, report, was_clean=was_clean)
-    # What we have left is as good as what Kafka left.
+    # Our files are as good as Kafka's.
     check_rewritten(directory, expected, report, was_clean=was_clean)
     check_opened(directory, expected, report, was_clean=was_clean)
     return report

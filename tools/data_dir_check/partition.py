@@ -29,7 +29,7 @@ def check_partition(
     log: Log, partition: dict[str, Any], report: Report, *, recovered_from: int | None, expired_before_ms: int
 ) -> None:
     """`recovered_from`: from the segment that holds this offset on, the log was recovered, and its indexes recreated.
-    A producer whose last batch is older than `expired_before_ms` may be missing from what the broker told, because it
+    A producer whose last batch is older than `expired_before_ms` may be missing from the broker's answer, because it
     forgot it when it started."""
     name, topic = log.directory, partition["topic"]
     stated = partition["segments"] if recovered_from is None else _recovered(partition["segments"], recovered_from)

@@ -180,7 +180,7 @@ def test_heartbeats_are_answered_without_checks_while_groups_are_loaded() -> Non
 
 
 def test_requests_behind_a_pending_join_wait_for_it() -> None:
-    """As in Kafka; a member that closes while it joins is told of its join first."""
+    """As in Kafka; a member that closes while it joins gets the join's response first."""
 
     async def test(node: SimulatedNode) -> None:
         first, second = await _client(node), await node.connect()

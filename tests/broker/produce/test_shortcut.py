@@ -1,4 +1,4 @@
-"""The short way of a Produce: nobody can tell from an answer, or from the log, which way a request went."""
+"""The fast path of a Produce gives the same answers and logs as the general path."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def numbered(sequence: int) -> bytearray:
 
 
 def of_transaction(sequence: int) -> bytearray:
-    """Of the producer that has the transactional id."""
+    """The producer of the transactional id."""
     return batch("t", producer_id=0, epoch=0, sequence=sequence, transactional=True)
 
 
@@ -79,7 +79,7 @@ def requests(draw: st.DrawFn) -> Sent:
 
 
 def adding() -> AddPartitionsToTxnRequest:
-    """Of two of the three partitions that batches go to, so that one is not part of the transaction."""
+    """Adds two of the three partitions, so that one is not part of the transaction."""
     return AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=TRANSACTIONAL_ID,
         v3_and_below_producer_id=0,

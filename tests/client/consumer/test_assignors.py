@@ -217,7 +217,7 @@ def test_sticky_shares_differ_by_one_where_all_read_the_same(
 def test_cooperative_sticky_leaves_owned_partitions_unassigned(
     group: tuple[GroupTopics, dict[str, Subscription]],
 ) -> None:
-    """Of those of the latest generation; who is behind has lost what it claims."""
+    """Claims of the latest generation; members behind it have lost their claims."""
     topics, subscriptions = group
     latest = max(said.generation_id for said in subscriptions.values())
     given_out = shares(CooperativeStickyAssignor().assign(topics, subscriptions))

@@ -205,7 +205,8 @@ class World:
         directory = directory_on(disk)
         log = directory.logs.get(("t", 0))
         if log is None or directory.topic_ids.get(("t", 0)) != self.generation.to_bytes(16):
-            # What a crash brought back of a deleted partition is deleted again: the cluster's metadata knows better.
+            # Files of a deleted partition that a crash brought back are deleted again, according to the cluster's
+            # metadata.
             return
         if self.is_truncating:
             # The log is shorter before the checkpoint says so; opening it has set that right.

@@ -356,7 +356,7 @@ def test_a_new_minimum_in_sync_keeps_eligible_replicas_of_partitions_without_in_
     assert partition(cluster, number=1).elr == ()
     records, _ = alter(cluster, 4, "", ("min.insync.replicas", SET, "3"))
     assert records[1:] == ["ClearElr", f"PartitionChange t-0 {kept}", f"PartitionChange u-0 {kept}"]
-    # One is enough now: the new leader commits alone, and nobody else is eligible any more.
+    # One is enough now: the new leader commits alone, and no other replica is eligible any more.
     cluster.heartbeat(1)
     now = partition(cluster)
     assert (now.leader, now.isr, now.elr) == (1, (1,), ())

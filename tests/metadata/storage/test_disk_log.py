@@ -286,7 +286,7 @@ class History:
         for _ in range(self.source.choice([1, 3])):
             value = str(len(self.appended))
             self.appended.append(value)
-            # Each value tells of those before it by its own key.
+            # Each value implies the earlier ones by its key.
             records += [setting(f"key-{value}", value), NoOpRecord()]
         append(self.log, *records, now_ms=self.now_ms)
 

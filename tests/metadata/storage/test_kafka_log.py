@@ -1,4 +1,4 @@
-"""Kafka's own metadata log and snapshots, replayed: one image, and the one that Kafka's broker told of."""
+"""Kafka's own metadata log and snapshots, replayed: one image, equal to the one reported by Kafka's broker."""
 
 import pytest
 

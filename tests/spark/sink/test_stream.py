@@ -122,7 +122,7 @@ def test_a_batch_that_spark_replays_after_it_was_decided_writes_nothing(query: Q
     query.add_files()
     query.run()
     used = names(query.node.bootstrap)
-    # As if the driver had died just before it told its checkpoint.
+    # As if the driver had died just before it wrote its checkpoint.
     (query.checkpoint / "commits" / "2").unlink()
     (query.checkpoint / "commits" / ".2.crc").unlink()
     query.run()

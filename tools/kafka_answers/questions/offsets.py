@@ -15,7 +15,7 @@ def _commit(
     versions: tuple[int, ...] = ALL,
     **about: str | int | None,
 ) -> list[Question]:
-    """Topics by name, and by id where the version has those. What is committed says in which version it was."""
+    """Topics by name, and by id where the version has those. The committed metadata has the version of the commit."""
 
     def asked(field: str, prefix: str) -> Json:
         return {

@@ -1,4 +1,4 @@
-"""A member of a KIP-848 group: it joins, tells what is new, and takes and gives partitions."""
+"""A member of a KIP-848 group: it joins, reports changes, and takes and releases partitions."""
 
 import pytest
 
