@@ -73,7 +73,7 @@ def test_a_change_of_the_in_sync_set_is_proposed_to_a_new_controller_without_a_p
         await until_asked(cluster, undecided, 9)
         undecided.decides = True
         before_s = cluster.world.loop.time()
-        # As when the broker hears of another controller.
+        # As when the broker learns of another controller.
         cluster.broker(1).isr_changes.wake()
         await until_asked(cluster, undecided, 10)
         assert undecided.asked_at_s[-1] - before_s < 0.001

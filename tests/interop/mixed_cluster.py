@@ -36,7 +36,7 @@ appender.f.layout.pattern=[%d] %p %m (%c)%n
 rootLogger.level=info
 rootLogger.appenderRef.f.ref=F
 """
-# What Kafka's tools log; their output is their own.
+# The log lines of Kafka's tools; their output is their own.
 _TOOL_LOG4J = """status=error
 appender.f.type=File
 appender.f.name=F
@@ -310,7 +310,7 @@ def _run(command: list[str], timeout_s: float) -> str:
     return done.stdout
 
 
-# What the fixture `start_cluster` is.
+# The type of the fixture `start_cluster`.
 StartCluster = Callable[..., MixedCluster]
 
 
@@ -330,7 +330,7 @@ def _cordwood() -> list[str]:
 
 
 def _identifier() -> str:
-    """An id as Kafka prints it; one that begins with a dash would be taken for an option."""
+    """An id as Kafka prints it; one that begins with a dash would be mistaken for an option."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
 
 

@@ -1,4 +1,4 @@
-"""Nodes of a cluster as processes of their own, formatted and started with the commands that people use."""
+"""Nodes of a cluster as separate processes, formatted and started with the commands that people use."""
 
 import os
 import signal
@@ -160,7 +160,7 @@ def is_alive(pid: int) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
+    """Free ports."""
     with ExitStack() as held:
         probes = [held.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:

@@ -89,7 +89,7 @@ def test_each_broker_has_a_schema_registry_that_outlives_it() -> None:
         assert len(set(urls)) == 3
         client = RegistryClient(",".join(urls))
         first = client.register("orders-value", '"int"')
-        # What one registry has written, the others tell after the next write.
+        # Schemas written by one registry are returned by the others after the next write.
         for url in urls:
             assert RegistryClient(url).register("orders-value", '"long"').version == 2
             assert RegistryClient(url).version("orders-value", 1).id == first.id

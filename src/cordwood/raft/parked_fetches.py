@@ -28,7 +28,7 @@ class ParkedFetches:
         return taken
 
     def take_below(self, end_offset: int) -> list[ParkedFetch]:
-        """Those for which there are records now."""
+        """Takes the fetches for which there are records now."""
         taken = [fetch for fetch in self._parked if fetch.fetch_offset < end_offset]
         self._parked = [fetch for fetch in self._parked if fetch.fetch_offset >= end_offset]
         return taken

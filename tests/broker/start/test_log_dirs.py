@@ -1,4 +1,4 @@
-"""The node's directories: what is formatted, what is taken over, what is refused, and how to go on then."""
+"""The node's directories: what is formatted, what is taken over, what is refused, and how to continue then."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def properties(directory: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if not line.startswith("#"))
 
 
-# Directories of somebody else
+# Directories of other programs
 
 
 def test_a_directory_that_holds_something_else_is_not_formatted_and_not_touched(tmp_path: Path) -> None:

@@ -506,5 +506,5 @@ def test_damaged_json_of_any_schema_costs_only_its_own_row(case: tuple[Json, lis
     assert rows[2] is None
     assert {row for row, _ in bad} <= {1}
     if not bad:
-        # What is taken is JSON for Python, too.
+        # Accepted texts are JSON for Python, too.
         assert isinstance(json.loads(broken.decode()), dict | None)

@@ -27,7 +27,7 @@ def idempotent_sends_are_appended_once_and_in_order(history: History) -> Iterato
             if history.is_loose(send.partition) or _was_overtaken(history, send) or _was_deposed(history, gap):
                 continue
             if gap.incarnation == send.first_incarnation or not _may_be_appended(history, send):
-                yield Violation("what was acknowledged is remembered of a producer", f"error {gap.error}: {send}")
+                yield Violation("producer state has all acknowledged batches", f"error {gap.error}: {send}")
 
 
 def _may_be_appended(history: History, send: Send) -> bool:
