@@ -116,7 +116,7 @@ def test_a_replica_in_a_failed_directory_cannot_join_an_isr_again() -> None:
         broker_epoch=cluster.image.brokers[3].epoch,
         directories=[RequestDirectoryData(id=bad, topics=[assigned])],
     )
-    cluster.apply(assign_replicas_to_dirs(cluster.image, request))
+    cluster.apply(assign_replicas_to_dirs(cluster.image, request, cluster.defaults))
     assert alter(cluster, 1, [1, 2, 3])[1].error_code == ErrorCode.NONE
     cluster.heartbeat(3, offline_log_dirs=[bad])
     assert partition_of(cluster).isr == (1, 2)
