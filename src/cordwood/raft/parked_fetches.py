@@ -1,6 +1,6 @@
 """Fetches that a leader holds back until there is something to return."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .events import RequestReceived
 
@@ -22,6 +22,10 @@ class ParkedFetches:
     @property
     def deadline(self) -> int | None:
         return min((fetch.deadline_ms for fetch in self._parked), default=None)
+
+    def hurry(self, deadline_ms: int) -> None:
+        """Lets none wait for longer than this."""
+        self._parked = [replace(fetch, deadline_ms=min(fetch.deadline_ms, deadline_ms)) for fetch in self._parked]
 
     def take_all(self) -> list[ParkedFetch]:
         taken, self._parked = self._parked, []
