@@ -126,7 +126,7 @@ def _reader(cluster: MixedCluster) -> Consumer:
 
 
 def _count(cluster: MixedCluster, topic: str) -> int:
-    """How far it has got, markers and aborted records included."""
+    """Its position, markers and aborted records included."""
     with _reader(cluster) as consumer:
         return sum(consumer.end_offsets(_assigned(topic)).values())
 
