@@ -126,7 +126,7 @@ def _reader(cluster: MixedCluster) -> Consumer:
 
 
 def _count(cluster: MixedCluster, topic: str) -> int:
-    """Its progress, markers and aborted records included."""
+    """The sum of the end offsets, markers and aborted records included."""
     with _reader(cluster) as consumer:
         return sum(consumer.end_offsets(_assigned(topic)).values())
 

@@ -96,7 +96,8 @@ class ClusterFolder:
             )
 
     def _check_data(self) -> None:
-        """A node that has lost its data may not begin anew by itself: as a controller it has promised to keep it."""
+        """A node that has lost its data may not start over automatically: as a controller it has promised to keep
+        it."""
         kept = {
             member: parse_properties(file.read_text(encoding="utf-8"))
             for member in self.members
@@ -115,7 +116,7 @@ class ClusterFolder:
             for member in gone
         ]
         raise BadFolder(
-            f"there is no data in {named}, and there was. Restore it, or have its node begin anew and copy the "
+            f"there is no data in {named}, and there was. Restore it, or let its node start over and copy the "
             f"other nodes' partitions:{''.join(commands)}"
         )
 

@@ -40,7 +40,7 @@ class ArrowDeserializer:
 
     @property
     def type(self) -> pa.DataType:
-        """Of the arrays that it returns."""
+        """The type of the arrays that it returns."""
         return self._decoder.plan.type.type
 
     def __call__(self, values: pa.Array, headers: pa.Array | None = None, *, is_key: bool = False) -> Decoded:

@@ -41,7 +41,7 @@ _SEGMENT_FILE = re.compile(
     r"((?P<base>\d{20})(-\d+)?|.*?)(?P<kind>\.log|\.index|\.timeindex|\.txnindex|\.snapshot|\.checkpoint)"
     r"(?P<stage>\.cleaned|\.swap|\.deleted|\.part|\.corrupt(\.\d+)?)?"
 )
-# What a start has cut off a log, and kept.
+# Data that a start has cut off a log and kept.
 _CUT_OFF = re.compile(r"\.corrupt(\.\d+)?$")
 _INDEXES = (OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 _TITLES = {

@@ -89,10 +89,10 @@ class SequenceGap:
     send: Send
     error: int
     incarnation: int
-    # Of the request that it answers.
+    # The time of the request.
     begun_s: float
     ended_s: float
-    # Of the broker, in a cluster.
+    # The broker, in a cluster.
     node_id: int = -1
 
 
