@@ -15,6 +15,7 @@ import pytest
 
 import cordwood.testing
 from cordwood import Admin, Consumer, NewTopic, TopicPartition
+from cordwood.client.offsets import OffsetSpec
 from cordwood.registry.errors import UnusableTopic
 from cordwood.registry.registry import RegistrySettings, reaching
 from cordwood.registry.server import RegistryServer
@@ -24,11 +25,13 @@ from tests.registry.registry_fixtures import Reply, Rest, record
 
 
 @asynccontextmanager
-async def registries(bootstrap: str, count: int, topic: str = "_schemas") -> AsyncIterator[list[RegistryServer]]:
+async def registries(
+    bootstrap: str, count: int, topic: str = "_schemas", timeout_s: float = 15.0
+) -> AsyncIterator[list[RegistryServer]]:
     started: list[RegistryServer] = []
     try:
         for _ in range(count):
-            settings = RegistrySettings(reaching(bootstrap), topic)
+            settings = RegistrySettings(reaching(bootstrap), topic, timeout_s=timeout_s)
             started.append(await RegistryServer.start(settings, SocketNetwork(), SystemClock(), "127.0.0.1", 0))
         yield started
     finally:
@@ -113,6 +116,32 @@ def test_topic_that_would_lose_schemas_is_refused(topic: NewTopic, reason: str) 
             admin.create_topics([topic])
         with pytest.raises(UnusableTopic, match=re.escape(reason)):
             asyncio.run(start(node.bootstrap))
+
+
+def test_a_registry_serves_what_it_has_read_and_writes_nothing_to_another_topic_of_that_name(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def check(rest: Rest, admin: Admin) -> None:
+        rest.register("s", record("R", "x"))
+        admin.delete_topics(["_schemas"])
+        assert rest.register("s", record("R", "x", "y=1")).status == 500
+        # The registry's own clients do not have a broker create it, with a retention time.
+        assert "_schemas" not in admin.list_topics(internal=True)
+        admin.create_topics([NewTopic("_schemas", configs={"cleanup.policy": "compact"})])
+        refused = rest.register("s", record("R", "x", "y=1"))
+        assert refused.status == 500
+        assert "Topic _schemas was deleted and created again" in refused.body["message"]
+        assert "Topic _schemas was deleted and created again" in caplog.text
+        assert rest("GET", "/subjects").body == ["s"]
+        (end,) = admin.list_offsets({TopicPartition("_schemas", 0): OffsetSpec.LATEST}).values()
+        assert end.offset == 0
+
+    async def scene(bootstrap: str, admin: Admin) -> None:
+        async with registries(bootstrap, 1, timeout_s=3.0) as (server,):
+            await asyncio.to_thread(check, Rest(server.url), admin)
+
+    with cordwood.testing.node() as node, Admin(bootstrap_servers=node.bootstrap) as admin:
+        asyncio.run(scene(node.bootstrap, admin))
 
 
 def test_unreadable_records_are_skipped() -> None:

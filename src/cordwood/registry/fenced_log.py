@@ -28,7 +28,10 @@ from cordwood.runtime.clock import Clock
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest
 from cordwood.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from cordwood.wire.primitives import ZERO_UUID, Uuid
 from cordwood.wire.records import encode_batch
+
+from .errors import TopicReplaced
 
 LEASE_S = 600.0
 """Far below any expiry of producer ids on the brokers, which the fence depends on."""
@@ -96,10 +99,20 @@ class OutcomeUnknown(Exception):
 
 
 class FencedLog:
-    def __init__(self, client: Client, clock: Clock, topic: str, transactional_id: str, timeout_s: float) -> None:
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        topic: str,
+        transactional_id: str,
+        timeout_s: float,
+        topic_id: Uuid = ZERO_UUID,
+    ) -> None:
+        """With `topic_id`, writes to that topic only, and not to one that has its name later."""
         self._client = client
         self._clock = clock
         self._partition = TopicPartition(topic, 0)
+        self._topic_id = topic_id
         self._transactional_id = transactional_id
         self._timeout_s = timeout_s
         self._stamp = ProducerStamp(-1, -1)
@@ -109,9 +122,10 @@ class FencedLog:
 
     async def take_over(self, previous: ProducerStamp | None, headers: Mapping[str, bytes]) -> int:
         """Fences all earlier writers, and returns the offset up to which the log must be read. `previous` is the stamp
-        of the last record read. Raises `Fenced`, `OutcomeUnknown`, or a `ClientError`."""
+        of the last record read. Raises `Fenced`, `OutcomeUnknown`, `TopicReplaced`, or a `ClientError`."""
         now_s, now_ms = asyncio.get_running_loop().time(), self._clock.now_ms()
         await self._client.topics([self._partition.topic], timeout_s=self._timeout_s)
+        self._check_topic()
         self._stamp = await self._new_epoch()
         self._next_sequence = 0
         # By both clocks: one of them stops while a machine sleeps.
@@ -126,7 +140,7 @@ class FencedLog:
 
     async def append(self, records: Sequence[StoredRecord]) -> int:
         """Appends one batch, all or nothing, and returns the offset after it once all in-sync replicas have it.
-        Raises `Fenced`, `OutcomeUnknown`, or a `ClientError` if nothing was appended."""
+        Raises `Fenced`, `OutcomeUnknown`, or, if nothing was appended, `TopicReplaced` or a `ClientError`."""
         if not self.is_valid:
             raise Fenced(f"the writer's lease of {LEASE_S:g} s is over")
         offset = await self._append(records, self._stamp, self._next_sequence)
@@ -166,6 +180,7 @@ class FencedLog:
 
         async def attempt() -> int:
             nonlocal is_perhaps_there
+            self._check_topic()
             connection = await self._client.broker(self._client.cluster.leader(self._partition))
             try:
                 return await self._produce(connection, batch)
@@ -187,14 +202,21 @@ class FencedLog:
             raise
         return base_offset + len(records)
 
+    def _check_topic(self) -> None:
+        """Raises `TopicReplaced`. By the metadata at hand: brokers with ids refuse what is sent to the old one."""
+        known = self._client.cluster.topics.get(self._partition.topic)
+        if known is not None and ZERO_UUID not in (known.id, self._topic_id) and known.id != self._topic_id:
+            raise TopicReplaced(self._partition.topic)
+
     async def _produce(self, connection: BrokerConnection, batch: bytes) -> int:
         data = PartitionProduceData(index=self._partition.partition, records=bytearray(batch))
         request = ProduceRequest(
             acks=_ALL_REPLICAS,
             timeout_ms=int(self._timeout_s * 1000),
-            topic_data=[TopicProduceData(name=self._partition.topic, partition_data=[data])],
+            topic_data=[TopicProduceData(name=self._partition.topic, topic_id=self._topic_id, partition_data=[data])],
         )
-        response = await connection.ask(request, at_most=_LAST_VERSION_WITH_NAMES)
+        at_most = _LAST_VERSION_WITH_NAMES if self._topic_id == ZERO_UUID else None
+        response = await connection.ask(request, at_most=at_most)
         told = response.responses[0].partition_responses[0]
         if told.error_code != ErrorCode.NONE:
             raise BrokerError(told.error_code, told.error_message, str(self._partition))

@@ -23,13 +23,15 @@ from cordwood.runtime.clock import Clock
 from cordwood.runtime.network import Network
 from cordwood.runtime.randomness import Random, SeededRandom
 from cordwood.runtime.tls import ClientTls
+from cordwood.wire.primitives import ZERO_UUID
 
+from .errors import TopicReplaced
 from .fenced_log import Fenced, FencedLog, OutcomeUnknown
 from .replica import Replica
 from .state.errors import RegistryError
 from .state.schemas import ParsedSchemas
 from .state.state import State
-from .topic import DEFAULT_TOPIC, prepare_topic
+from .topic import DEFAULT_TOPIC, SchemasTopic, prepare_topic
 from .writer import Decide, Writer
 
 _log = logging.getLogger(__name__)
@@ -97,7 +99,12 @@ class Registry:
         self._random = random if random is not None else SeededRandom()
         self._admin = Admin(settings.client(AdminSettings), network=network, random=self._random.fork("admin"))
         consumer_settings = settings.client(
-            ConsumerSettings, isolation_level="read_committed", auto_offset_reset="earliest", enable_auto_commit=False
+            ConsumerSettings,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            # A broker would create it with a retention time.
+            allow_auto_create_topics=False,
         )
         self._consumer = Consumer(
             settings=consumer_settings, network=network, clock=clock, random=self._random.fork("consumer")
@@ -106,17 +113,17 @@ class Registry:
         self._client: Client | None = None
         self._writer: Writer | None = None
         self._taking_over = asyncio.Lock()
-        self._max_batch_bytes = 0
+        self._topic = SchemasTopic(ZERO_UUID, 0)
         self._shunned: dict[str, float] = {}
 
     async def start(self) -> None:
         """Raises `UnusableTopic`, or a `ClientError`."""
         settings = self.settings
-        self._max_batch_bytes = await prepare_topic(
+        self._topic = await prepare_topic(
             self._admin, settings.topic, settings.replication_factor, settings.init_timeout_s
         )
         await self._consumer.start()
-        await self.replica.start()
+        await self.replica.start(self._topic.id)
 
     async def stop(self) -> None:
         if self._writer is not None:
@@ -177,6 +184,9 @@ class Registry:
                         _log.warning("Cannot write schemas, retrying in %g s: %s", pause_s, error)
                     await asyncio.sleep(pause_s)
                     pause_s = min(2 * pause_s, _MAX_PAUSE_S)
+        except TopicReplaced as error:
+            _log.error("%s", error)
+            raise RegistryError(50001, str(error)) from None
         except TimeoutError:
             raise RegistryError(
                 50002,
@@ -208,8 +218,9 @@ class Registry:
                 self.settings.topic,
                 f"{self.settings.group_id}-{self.settings.topic}",
                 self.settings.timeout_s,
+                self._topic.id,
             )
-            writer = Writer(log, self.replica, self.url, self._max_batch_bytes)
+            writer = Writer(log, self.replica, self.url, self._topic.max_batch_bytes)
             await writer.take_over()
             self._writer = writer
             _log.info("This registry writes schemas to %s from now on", self.settings.topic)

@@ -11,7 +11,9 @@ from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.consumer import Consumer
 from cordwood.client.errors import ClientError
 from cordwood.client.offsets import OffsetSpec
+from cordwood.wire.primitives import ZERO_UUID, Uuid
 
+from .errors import TopicReplaced
 from .fenced_log import PRODUCER_HEADER, ProducerStamp
 from .state.state import State
 
@@ -35,11 +37,13 @@ class Replica:
         self._admin = admin
         self._partition = TopicPartition(topic, 0)
         self._moved = asyncio.Event()
+        self._topic_id = ZERO_UUID
         self._offset = 0
         self._task: asyncio.Task[None] | None = None
 
-    async def start(self) -> None:
-        """Reads everything available."""
+    async def start(self, topic_id: Uuid = ZERO_UUID) -> None:
+        """Reads everything available. With `topic_id`, stops at the end of that topic if another one has its name."""
+        self._topic_id = topic_id
         self._consumer.assign([self._partition])
         self._consumer.seek_to_beginning(self._partition)
         self._task = asyncio.create_task(self._follow(), name="schemas-replica")
@@ -48,7 +52,7 @@ class Replica:
     async def stop(self) -> None:
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
+            with suppress(asyncio.CancelledError, TopicReplaced):
                 await self._task
 
     @property
@@ -57,7 +61,8 @@ class Replica:
         return self._offset
 
     async def catch_up(self) -> None:
-        """Waits until everything is read that was committed when it was called."""
+        """Waits until everything is read that was committed when it was called. Raises `TopicReplaced`, or a
+        `ClientError`."""
         found = await self._admin.list_offsets({self._partition: OffsetSpec.LATEST}, read_committed=True)
         await self.reach(found[self._partition].offset)
 
@@ -72,12 +77,19 @@ class Replica:
         while True:
             try:
                 await self._read()
+            except TopicReplaced as error:
+                _log.error("%s", error)
+                # Wakes those that wait for more: they raise it.
+                self._moved.set()
+                raise
             except ClientError as error:
                 _log.warning("Reading the schemas topic failed, retrying in %g s: %s", _RETRY_S, error)
                 await asyncio.sleep(_RETRY_S)
 
     async def _read(self) -> None:
         found = await self._consumer.poll(timeout_ms=_POLL_MS)
+        read_from = [records[0].offset for records in found.values() if records]
+        await self._check_topic(read_from[0] if read_from else await self._consumer.position(self._partition))
         for records in found.values():
             for record in records:
                 headers = {name: (value or b"").decode() for name, value in record.headers}
@@ -88,3 +100,16 @@ class Replica:
         # Also past control records, which are not given.
         self._offset = await self._consumer.position(self._partition)
         self._moved.set()
+
+    async def _check_topic(self, offset: int) -> None:
+        """Raises `TopicReplaced` if offsets begin anew because it is another topic."""
+        if offset >= self._offset or self._topic_id == ZERO_UUID:
+            return
+        topic = self._partition.topic
+        try:
+            described = (await self._admin.describe_topics([topic]))[topic]
+        except ClientError:
+            self._consumer.seek(self._partition, offset)
+            raise
+        if described.id != self._topic_id:
+            raise TopicReplaced(topic)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import NamedTuple
 
 from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.configs import ConfigEntry, ConfigResource, ConfigResourceType
 from cordwood.client.admin.topics import NewTopic
 from cordwood.client.errors import BrokerError, ClientError
 from cordwood.wire.errors import ErrorCode
+from cordwood.wire.primitives import Uuid
 
 from .errors import UnusableTopic
 
@@ -22,8 +24,13 @@ _LOOK_S = 0.25
 _SETTING = "cordwood.registry.topic.replication.factor, or --replication-factor of cordwood registry"
 
 
-async def prepare_topic(admin: Admin, topic: str, replication_factor: int | None, timeout_s: float) -> int:
-    """Returns the maximum batch size. Raises `UnusableTopic`, or a `ClientError`.
+class SchemasTopic(NamedTuple):
+    id: Uuid
+    max_batch_bytes: int
+
+
+async def prepare_topic(admin: Admin, topic: str, replication_factor: int | None, timeout_s: float) -> SchemasTopic:
+    """Raises `UnusableTopic`, or a `ClientError`.
 
     A missing topic is created once there are enough brokers: otherwise it would have fewer replicas for good, just
     because these brokers started first."""
@@ -57,7 +64,7 @@ async def prepare_topic(admin: Admin, topic: str, replication_factor: int | None
             _SETTING,
             "its broker" if replicas == 1 else "one of its brokers",
         )
-    return int(values.get("max.message.bytes") or _DEFAULT_MAX_BYTES)
+    return SchemasTopic(described.id, int(values.get("max.message.bytes") or _DEFAULT_MAX_BYTES))
 
 
 _DEFAULT_MAX_BYTES = 1_048_588

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from cordwood.client.errors import ClientError
 
+from .errors import TopicReplaced
 from .fenced_log import BATCH_OVERHEAD, Fenced, FencedLog, OutcomeUnknown, StoredRecord
 from .replica import WRITER_HEADER, Replica
 from .state.errors import RegistryError
@@ -43,7 +44,7 @@ class Writer:
         self._has_ended = False
 
     async def take_over(self) -> None:
-        """Raises `Fenced`, `OutcomeUnknown`, or a `ClientError`."""
+        """Raises `Fenced`, `OutcomeUnknown`, `TopicReplaced`, or a `ClientError`."""
         offset = await self._log.take_over(self._replica.last_producer, self._headers)
         await self._replica.reach(offset)
         self._state = self._replica.state.copy()
@@ -55,7 +56,7 @@ class Writer:
 
     async def write(self, decide: Decide) -> Any:
         """Returns the response once it is committed and in the replica's state. Raises `RegistryError`, `Fenced`,
-        `OutcomeUnknown`, or a `ClientError` if nothing was written."""
+        `OutcomeUnknown`, or, if nothing was written, `TopicReplaced` or a `ClientError`."""
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._pending.append(_Pending(decide, done))
         if self._task is None or self._task.done():
@@ -82,7 +83,7 @@ class Writer:
             for batch in self._batches(records):
                 offset = await self._log.append(batch)
                 is_partly_written = True
-        except (Fenced, OutcomeUnknown, ClientError) as error:
+        except (Fenced, OutcomeUnknown, TopicReplaced, ClientError) as error:
             _log.info("This registry stops writing schemas: %s", error)
             self._end()
             self._fail([pending for pending, _ in decided], OutcomeUnknown(str(error)) if is_partly_written else error)

@@ -153,3 +153,8 @@ def test_produce_and_consume_encode_and_decode_by_the_registry(tmp_path: Path) -
         values = '{"x": 3, "b": "AAE="}\n'
         assert run("produce", others, *by, "--value-schema", str(proto), text=values).returncode == 0
         assert json.loads(run("consume", others, *by).stdout) == json.loads(values)
+
+
+def test_a_file_that_cannot_be_read_is_named_once() -> None:
+    done = _schema("http://127.0.0.1:1", "register", "orders-value", "nowhere.avsc")
+    assert (done.returncode, done.stderr) == (2, "cordwood: nowhere.avsc: No such file or directory\n")

@@ -140,4 +140,4 @@ def _read_users(file: Path) -> "Credentials":
     try:
         return read_credentials(file.read_text(encoding="utf-8"), str(file))
     except (OSError, ValueError) as error:
-        fail(f"--users {file}: {error}", EXIT_BAD_INPUT)
+        fail(f"--users {file}: {getattr(error, 'strerror', None) or error}", EXIT_BAD_INPUT)

@@ -347,7 +347,7 @@ def _text(file: Path) -> str:
     try:
         return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        fail(f"{file}: {error}", EXIT_BAD_INPUT)
+        fail(f"{file}: {getattr(error, 'strerror', None) or error}", EXIT_BAD_INPUT)
 
 
 def _run(url: str, user: str | None, work: Callable[[RegistryClient], Any]) -> Any:

@@ -121,7 +121,7 @@ def value_schema(client: RegistryClient, topic: str, file: str | None) -> Regist
         hint = "; give its schema with --value-schema FILE" if error.code in (40401, 40402) else ""
         fail(f"subject {subject}: {error}{hint}", EXIT_FAILED)
     except (OSError, UnicodeDecodeError, InvalidSchema) as error:
-        fail(f"--value-schema {file}: {error}", EXIT_FAILED)
+        fail(f"--value-schema {file}: {getattr(error, 'strerror', None) or error}", EXIT_FAILED)
 
 
 def encoding_parser(parse: LineParser, schema: RegisteredSchema) -> LineParser:

@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from cordwood import __version__
 from cordwood.net.http.asgi import App, Receive, Scope, Send
+from cordwood.registry.errors import TopicReplaced
 from cordwood.registry.registry import Registry
 from cordwood.registry.state.errors import RegistryError
 
@@ -111,6 +112,8 @@ def _guarded(by_method: dict[str, Handler], credentials: Credentials | None) -> 
             return await by_method[method](request)
         except RegistryError as error:
             return error_response(error)
+        except TopicReplaced as error:
+            return error_response(RegistryError(50001, str(error)))
         except Exception:  # noqa: BLE001  # it costs this request only, and the log has it
             _log.exception("Bug: %s %s failed", request.method, request.url.path)
             return error_response(RegistryError(50001, "Error in the registry: its log has the details"))
