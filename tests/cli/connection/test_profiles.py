@@ -191,6 +191,18 @@ def test_a_profile_that_is_there_is_replaced_only_where_that_is_said() -> None:
     assert run_here(["profile", "list"]).lines == ["\tone\tother:1"]
 
 
+def test_the_file_with_an_unknown_property_is_named_also_if_a_profile_has_the_right_one(tmp_path: Path) -> None:
+    run_here(["profile", "create", "one", "-b", "a:1"])
+    run_here(["profile", "use", "one"])
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.server=b:1\n")
+    done = run_here(["topic", "list", "--client-config", str(file)])
+    assert (done.code, done.stderr) == (
+        2,
+        f"cordwood: {file}: there is no setting bootstrap.server; is it bootstrap.servers?\n",
+    )
+
+
 @pytest.mark.parametrize("name", ["../up", "a/b", "", ".hidden", "a b"])
 def test_a_name_that_could_be_a_path_is_refused(name: str, configuration_directory: Path) -> None:
     done = run_here(["profile", "create", name, "-b", "a:1"])

@@ -69,8 +69,12 @@ def _text(path: str) -> str:
 
 
 def _placed(text: str, origins: Mapping[str, str]) -> str:
-    """Adds to the message where the property was given, under the name with which it was given."""
-    for name, origin in origins.items():
-        if name in text or name.replace(".", "_") in text:
-            return f"{origin}: {text}"
-    return text
+    """Adds to the message where the property was given, under the name with which it was given. Of several names the
+    message is about the first; another may be a suggestion. And one name may begin another."""
+    found = [
+        (text.index(spelled), -len(name), origin)
+        for name, origin in origins.items()
+        for spelled in (name, name.replace(".", "_"))
+        if spelled in text
+    ]
+    return f"{min(found)[2]}: {text}" if found else text
