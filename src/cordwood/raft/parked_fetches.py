@@ -1,12 +1,11 @@
 """Fetches that a leader holds back until there is something to return."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .events import RequestReceived
 
 
-@dataclass(frozen=True, slots=True)
-class ParkedFetch:
+class ParkedFetch(NamedTuple):
     received: RequestReceived
     fetch_offset: int
     deadline_ms: int
