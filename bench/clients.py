@@ -1,7 +1,7 @@
 """Client libraries compared: `python -m bench clients [--rounds N] [--records N]`.
 
-Cordwood's client, confluent-kafka, kafka-python and aiokafka do the same work in turns, each in a process of its own,
-against one node. The best of several rounds counts. Then: what a producer holds in memory while its broker is stalled.
+Cordwood's client, confluent-kafka, kafka-python and aiokafka do the same work in turns, each in a separate process,
+against one node. The best of several rounds counts. Then: a producer's memory while its broker is stalled.
 """
 
 from __future__ import annotations

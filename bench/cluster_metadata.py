@@ -108,7 +108,7 @@ def _until(cluster: LocalCluster, size: Size, *, in_sync: bool) -> None:
 
 
 def _memory_mb(cluster: LocalCluster) -> float:
-    """Of the largest node."""
+    """Figures of the largest node."""
     return max(map(rss_mb, _pids(cluster)))
 
 

@@ -31,7 +31,7 @@ from cordwood.client.blocking.admin import Admin
 STARTS = 3
 TOPICS = 20
 KILLS = 20
-# Of Kafka's controller: each of its nodes takes some 10 s to come back.
+# The timeout of Kafka's controller: each of its nodes takes some 10 s to come back.
 KAFKA_KILLS = 5
 _POLL_S = 0.005
 _PATIENCE_S = 120.0

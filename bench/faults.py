@@ -31,7 +31,7 @@ from chaos.run import Load, LoadPlan, Run
 from cordwood import Admin, ClientError, NewTopic, Producer
 
 PLAN = LoadPlan(per_second=300, transformers=0, members=0)
-# Of faults that last: longer than Kafka's session of nine seconds.
+# The duration of lasting faults: longer than Kafka's session of nine seconds.
 HOLD_S = 12.0
 READY_TIMES = 5
 # Faults come at any phase of the clients' own timers.
@@ -44,7 +44,7 @@ _BY_NAME = {fault.name: fault for fault in FAULTS}
 
 @dataclass(slots=True)
 class Figures:
-    """Of one row, in seconds, by what was measured."""
+    """The values of one row, in seconds, by measurement."""
 
     values: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
@@ -225,7 +225,7 @@ def _leader(scene: Scene, is_wanted: Callable[[int, int], bool]) -> int:
 
 
 def _until_unfenced(node: Node) -> None:
-    """By what the node itself knows: a node answers when it has applied its new registration."""
+    """Judged by the node itself: a node answers when it has applied its new registration."""
 
     def is_unfenced() -> bool:
         with Admin({"bootstrap.servers": node.address, **_IMPATIENT}) as admin:
@@ -236,7 +236,7 @@ def _until_unfenced(node: Node) -> None:
 
 
 def _until_written(scene: Scene) -> None:
-    """By a client that knows nothing of the past, into a topic of its own that no history is about."""
+    """Uses a new client and a separate topic that no history covers."""
 
     def is_written() -> bool:
         with Producer({"bootstrap.servers": scene.cluster.bootstrap, **_IMPATIENT}) as producer:

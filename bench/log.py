@@ -46,7 +46,7 @@ def appends(directory: Path) -> None:
 
 
 def _timed_appends(directory: Path, template: bytearray, count: int) -> float:
-    """Seconds an append; each batch is a buffer of its own, as it comes from a socket."""
+    """Seconds an append; each batch is its own buffer, as it comes from a socket."""
     touched = bytearray(TOUCHED_BYTES)
     for position in range(0, TOUCHED_BYTES, 4096):
         touched[position] = 1
@@ -93,7 +93,7 @@ def _timed_lookups(log: Log, offsets: list[int]) -> float:
 
 
 def opening(directory: Path) -> None:
-    """In a process of its own, so that its memory is only what the partitions take."""
+    """In a separate process, so that its memory is only what the partitions take."""
     root = directory / "many"
     make_partitions(root)
     results = []

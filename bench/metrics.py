@@ -20,7 +20,7 @@ ROUNDS = 7
 REQUESTS = 100_000
 PARTITIONS = 4
 IN_FLIGHT = 200
-# What is wanted of the ratio.
+# The target for the ratio.
 MOST = 1.15
 
 
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def cost_us(broker: Cordwood, topic: str) -> float:
-    """Of one request, of the node's CPU."""
+    """The node's CPU time per request."""
     load = Load(topic, PARTITIONS, REQUESTS, 1, 100)
     with broker.client() as client:
         client.create_topic(topic, PARTITIONS)

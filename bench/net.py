@@ -1,6 +1,6 @@
 """Cost of the network: small requests per second through the server, bytes per second of ranges and of buffers.
 
-The server runs in a process of its own; its processor time is what is divided, so the client's cost does not count.
+The server runs in a separate process; its processor time is measured, so the client's cost does not count.
 """
 
 from __future__ import annotations

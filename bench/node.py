@@ -1,4 +1,4 @@
-"""A whole node, next to Apache Kafka where that is at hand: `python -m bench node [--kafka DIR] [row …]`.
+"""A whole node, next to Apache Kafka where that is available: `python -m bench node [--kafka DIR] [row …]`.
 
 The brokers take turns within each row, and the best of several runs counts: what else the machine does then meets
 both. Docs: docs/performance.md.

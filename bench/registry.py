@@ -1,6 +1,6 @@
-"""The schema registry in a process of its own: cached reads, registrations, and loading many schemas.
+"""The schema registry in a separate process: cached reads, registrations, and loading many schemas.
 
-The wall clock is that of the whole machine, clients included; the registry's own CPU time says what it could do alone.
+The wall clock is that of the whole machine, clients included; the registry's own CPU time shows its capacity alone.
 """
 
 import http.client
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def measure(registry: Registry, what: str, count: int, work: Callable[[int, int, int], None]) -> None:
-    """By clients in processes of their own."""
+    """By clients in separate processes."""
     each = count // CLIENTS
     cpu_s, started = _cpu_s(registry.pid), time.perf_counter()
     context = get_context("spawn")

@@ -1,6 +1,6 @@
-"""Transactions by a real client: `python -m bench transactions [--kafka DIR]`, next to Apache Kafka if it is at hand.
+"""Transactions by a real client: `python -m bench transactions [--kafka DIR]`, next to Apache Kafka if it is available.
 
-The row `transactions` of `bench node`, by itself.
+The row `transactions` of `bench node` alone.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ class Shop:
         say(f"{orders:,} orders are placed, {orders / seconds:,.0f} a second.")
 
     def close_last_window(self) -> None:
-        """It is over when somebody orders after it."""
+        """It ends with a later order."""
         with self._producer(SECOND) as producer:
             producer.send(self._topic, order(self.orders, BEGIN + self.orders * APART + timedelta(hours=2)))
 

@@ -1,6 +1,6 @@
 """Orders in, bills out, exactly once: a worker that stops in the middle of a transaction, and one that takes its place.
 
-What a worker writes and how far it has read are one transaction: both count, or neither does. Nothing here is special
+A worker's output and its input offsets are one transaction: both count, or neither does. Nothing here is special
 to Cordwood but the lines that start and stop the node: confluent-kafka does the same with any Kafka.
 """
 
@@ -42,7 +42,7 @@ def place_orders(bootstrap: str, topic: str) -> None:
 
 def bill(bootstrap: str, orders: str, bills: str, *, stop_within_transaction: int | None = None) -> int:
     """Consume, transform, produce, until there are no more orders. Returns how many bills are committed."""
-    # Whoever begins with this id fences who had it before, and aborts what that one left open.
+    # A producer that starts with this id fences the previous one, and aborts its open transaction.
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "billing"})
     producer.init_transactions(PATIENCE_S)
     consumer = new_consumer(bootstrap, "billing", orders, "read_committed")
@@ -54,7 +54,7 @@ def bill(bootstrap: str, orders: str, bills: str, *, stop_within_transaction: in
         if number == stop_within_transaction:
             producer.flush(PATIENCE_S)
             break
-        # The offsets are the consumer's to know, and part of the transaction: the group does not commit by itself.
+        # The offsets are the consumer's to know, and part of the transaction: the group does not commit automatically.
         producer.send_offsets_to_transaction(
             consumer.position(consumer.assignment()), consumer.consumer_group_metadata(), PATIENCE_S
         )

@@ -5,7 +5,7 @@ import signal
 import pytest
 from hypothesis import settings
 
-# Shells start background jobs with SIGINT ignored, which processes inherit: tests that send it would wait in vain.
+# Shells start background jobs with SIGINT ignored, which processes inherit: tests that send it would hang.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -38,7 +38,7 @@ def fetch(directory: Path, version: str) -> None:
 
 
 def fetch_artifacts(lib: Path, artifacts: Sequence[Artifact]) -> None:
-    """Puts these artifacts and all that they need into a directory."""
+    """Puts these artifacts and everything that they need into a directory."""
     maven = shutil.which("mvn")
     if maven is None:
         sys.exit("mvn was not found: install Maven, or point KAFKA_HOME at a directory with Kafka's jars in lib/")

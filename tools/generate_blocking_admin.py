@@ -81,7 +81,7 @@ def _imports(source: ModuleType) -> dict[str, str]:
 
 
 def _names(methods: list[ast.AsyncFunctionDef]) -> set[str]:
-    """Those that stand in signatures."""
+    """Types used in signatures."""
     parts = [part for method in methods for part in (method.args, method.returns) if part is not None]
     return {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
 

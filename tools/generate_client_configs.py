@@ -109,7 +109,7 @@ def section(title: str, kind: type[Any], names: list[str]) -> str:
 
 
 def docstrings(kind: type[Any]) -> dict[str, str]:
-    """Of its fields: the text that follows each."""
+    """For its fields: the text that follows each."""
     texts: dict[str, str] = {}
     for base in reversed([base for base in kind.__mro__ if hasattr(base, "__dataclass_fields__")]):
         [definition] = ast.parse(textwrap.dedent(inspect.getsource(base))).body

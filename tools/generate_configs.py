@@ -1,8 +1,8 @@
-"""Writes config/definitions/ from Kafka's configuration facts, and docs/configuration.md from what came out.
+"""Writes config/definitions/ from Kafka's configuration facts, and docs/configuration.md from the result.
 
     python tools/generate_configs.py [FACTS] [--into DIRECTORY] [--docs FILE]
 
-FACTS is a directory with configs.json (tools/protocol unless told otherwise), DIRECTORY the config package.
+FACTS is a directory with configs.json (default: tools/protocol), DIRECTORY the config package.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument("--docs", type=Path, default=DOCS, metavar="FILE")
     arguments = parser.parse_args()
     generate(arguments.facts, arguments.into)
-    # In a process of its own, which sees the definitions that were just written.
+    # In a separate process, which sees the definitions that were just written.
     page = subprocess.run([sys.executable, str(HERE / "config_page.py")], check=True, capture_output=True, text=True)
     arguments.docs.write_text(page.stdout)
 

@@ -2,8 +2,8 @@
 
     python tools/generate_messages.py [FACTS] [--into DIRECTORY]
 
-FACTS is a directory with messages.json and errors.json (tools/protocol unless told otherwise), DIRECTORY the wire
-package. A newer Kafka's facts need no edits here: new APIs, versions, fields and structs come out by the same rules.
+FACTS is a directory with messages.json and errors.json (default: tools/protocol), DIRECTORY the wire package. A newer
+Kafka's facts need no edits here: new APIs, versions, fields and structs come out by the same rules.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class Module:
         return found
 
     def struct_name(self, message: Facts, name: str) -> str:
-        """A name that both messages of a module have is told apart by theirs: RequestTopicData, ResponseTopicData."""
+        """A name that both messages of a module have gets theirs as a prefix: RequestTopicData, ResponseTopicData."""
         if name not in self.shared_names:
             return name
         suffix = re.search(r"[A-Z][a-z]+$", message["name"])

@@ -4,7 +4,7 @@
 
 START and STOP are commands. `START DIRECTORY PORT` starts a freshly formatted node 1, with brokers on 127.0.0.1:PORT
 and controllers at PORT+100, and takes its further settings from the environment (EXTRA="key=value ..."); `STOP
-DIRECTORY` ends it. NAMEs are conversations; all of them unless told.
+DIRECTORY` ends it. NAMEs are conversations; default: all.
 """
 
 from __future__ import annotations

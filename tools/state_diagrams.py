@@ -70,7 +70,7 @@ def client_consumer_members() -> list[Arrow]:
     ]
 
 
-# One that is out is told nothing by being out again.
+# A removed member gets no news from another removal.
 _CLASSIC_MOVES = [(key, after) for key, after in CLIENT_CLASSIC_TRANSITIONS.items() if key[0] is not after]
 
 DIAGRAMS: dict[str, Callable[[], Iterable[Arrow]]] = {

@@ -13,9 +13,9 @@ from collections.abc import Callable
 VALUE = b"v" * 100
 BATCH_BYTES = 16_384
 LINGER_MS = 5
-# What bulk calls are given at once.
+# The number of records per bulk call.
 BULK_RECORDS = 100_000
-# A consumer that sees nothing for so long has failed.
+# A consumer without records for this time has failed.
 PATIENCE_S = 30.0
 
 Work = Callable[[str, str, int], float]

@@ -28,7 +28,7 @@ IDLE_GROUPS = 1_000
 IDLE_MEMBERS = 5
 IDLE_SECONDS = 30
 SETTLING_INTERVALS = 5
-# Of clients of the classic protocol; with the consumer protocol the broker says it.
+# The interval of clients of the classic protocol; with the consumer protocol the broker says it.
 CLASSIC_INTERVAL_S = 3.0
 
 LARGE_MEMBERS = 500
@@ -86,7 +86,7 @@ def _check_consumer_heartbeat(answer: bytes) -> None:
 
 def idle_groups() -> None:
     for kind, begin in (("classic", _classic_groups), ("consumer", _consumer_groups)):
-        # Each on a node of its own: members who are gone cost something until their sessions are over.
+        # Each on its own node: members who are gone cost something until their sessions are over.
         with node() as broker:
             _prepare(broker, IDLE_MEMBERS)
             beats_per_s, share = asyncio.run(_idle_share(broker, begin))

@@ -34,7 +34,7 @@ CONSUMER_VERSION = 1
 
 
 class Connections:
-    """One for each member: a join that waits holds up what is sent behind it."""
+    """One for each member: a pending join blocks later requests."""
 
     def __init__(self, broker: Cordwood) -> None:
         self._address = broker.address
@@ -92,7 +92,7 @@ class ClassicMember:
 
 
 async def classic_generation(members: Sequence[ClassicMember], partitions: int) -> None:
-    """All of them join, and are given their share by the one who leads."""
+    """All of them join, and get their shares from the leader."""
     joined = await asyncio.gather(*(member.join() for member in members))
     share = max(1, partitions // len(members))
     assignments = [
@@ -120,7 +120,7 @@ class ConsumerMember:
         self.epoch = 0
         self.heartbeat_interval_ms = 0
         self._owned: list[RequestTopicPartitions] = []
-        # What it owns has changed, and the coordinator has to hear of it.
+        # Its partitions have changed, and the coordinator must be told.
         self._has_news = True
 
     def heartbeat(self) -> ConsumerGroupHeartbeatRequest:
@@ -158,7 +158,7 @@ class ConsumerMember:
 
 
 async def until_reconciled(members: Sequence[ConsumerMember], partitions: int) -> int:
-    """Heartbeats of all of them, round after round, until everything is owned and nobody has news; how many rounds."""
+    """Heartbeats of all of them, round after round, until everything is owned and nothing changes; how many rounds."""
     rounds = 0
     while True:
         rounds += 1

@@ -1,4 +1,4 @@
-"""Small requests to a group coordinator, from raw connections that keep many of them under way."""
+"""Small requests to a group coordinator, from raw connections that keep many of them in progress."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cordwood.wire.messages.offset_commit import (
 )
 
 CONNECTIONS = 8
-# Of each connection.
+# Per connection.
 IN_FLIGHT = 32
 REQUESTS = 100_000
 COMMIT_VERSION = 9
@@ -71,7 +71,7 @@ def find_coordinator(client: WireClient, group_id: str) -> None:
 
 
 def load(broker: Cordwood, frames: Sequence[bytes], check: Callable[[bytes], None]) -> tuple[float, float]:
-    """Sends each frame again and again on a connection of its own: requests a second, and µs of processor each.
+    """Sends each frame again and again on its own connection: requests a second, and µs of processor each.
 
     All answers have to be as long as the first one, which is checked.
     """
@@ -85,7 +85,7 @@ def load(broker: Cordwood, frames: Sequence[bytes], check: Callable[[bytes], Non
     bursts = [frame * IN_FLIGHT for frame in frames]
     rounds = REQUESTS // (len(frames) * IN_FLIGHT)
     cpu_before, began = cpu_s(broker.pid), time.perf_counter()
-    # One burst is always on its way while the answers to the one before are read.
+    # One burst is always in flight while the answers to the one before are read.
     for connection, burst in zip(connections, bursts, strict=True):
         connection.sendall(burst)
     for number in range(rounds):

@@ -26,6 +26,7 @@ _UNITS = (
     "MB",
     "KiB",
     "%",
+    "times",
     "x",
 )
 _FIGURE = re.compile(
@@ -33,6 +34,8 @@ _FIGURE = re.compile(
     + "|".join(re.escape(unit) for unit in _UNITS)
     + r")(?![\w/])"
 )
+# A quantity within the name, before the column of figures: the 16 KiB of "append a 16 KiB batch      12.93 µs".
+_PARAMETER = re.compile(r"(?<=[a-z] )\d[\d,.]* (?=\S.* {2,}\d)")
 _TARGET = re.compile(r"\([^()]*(?:[≥≤]|wanted|target)[^()]*\)|[≥≤][^,;)]*")
 
 
@@ -46,15 +49,21 @@ def figures_in(lines: Iterable[str]) -> Iterator[Figure]:
     title = ""
     for line in lines:
         text = _TARGET.sub("", line).rstrip()
-        found = list(_FIGURE.finditer(text))
+        rest, found = _split(text)
         if not found:
             title = text.strip(" :") if text and not text[0].isspace() else title
             continue
-        prefix = f"{title}: " if title and text[0].isspace() else ""
-        name = prefix + _name(_FIGURE.sub("…", text))
+        name = (f"{title}: " if title and text[0].isspace() else "") + _name(rest)
         for index, match in enumerate(found):
             label = name if len(found) == 1 else f"{name} [{index + 1}]"
             yield Figure(label, float(match["number"].replace(",", "")), match["unit"])
+
+
+def _split(text: str) -> tuple[str, list[re.Match[str]]]:
+    """The text with a placeholder for each figure, and the figures."""
+    parameters = {match.start() for match in _PARAMETER.finditer(text)}
+    rest = _FIGURE.sub(lambda match: match[0] if match.start() in parameters else "…", text)
+    return rest, [match for match in _FIGURE.finditer(text) if match.start() not in parameters]
 
 
 def _name(text: str) -> str:

@@ -58,7 +58,14 @@ class Run:
 
 
 def _commit() -> str:
-    """The commit, marked with + if the working tree has changes; "?" outside a repository."""
-    command = ["git", "describe", "--always", "--dirty=+", "--abbrev=10", "--exclude=*"]
-    done = subprocess.run(command, cwd=HISTORY.parent, check=False, capture_output=True, text=True)
-    return done.stdout.strip() or "?"
+    """The commit, marked with + if the working tree has changes other than recorded figures; "?" outside a
+    repository."""
+    described = _git("describe", "--always", "--abbrev=10", "--exclude=*")
+    recorded = [f":(top,exclude){path}" for path in ("bench/history/figures.jsonl", "docs/benchmarks.md")]
+    changes = _git("status", "--porcelain", "--untracked-files=no", "--", ":/", *recorded)
+    return f"{described or '?'}{'+' if changes else ''}"
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=HISTORY.parent, check=False, capture_output=True, text=True)
+    return done.stdout.strip()

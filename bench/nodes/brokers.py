@@ -1,4 +1,4 @@
-"""The brokers that are compared: how each is started, told ready, stopped and killed."""
+"""The brokers that are compared: how each is started, awaited, stopped and killed."""
 
 from __future__ import annotations
 
@@ -95,11 +95,11 @@ class Broker(ABC):
 
 class Cordwood(Broker):
     name = "Cordwood"
-    # Of `cordwood up`, beside the port, the data and the settings.
+    # Options of `cordwood up`, beside the port, the data and the settings.
     options: tuple[str, ...] = ()
 
     def _prepare(self) -> None:
-        """An empty directory is formatted at the first start; and who has installed Cordwood has compiled modules."""
+        """An empty directory is formatted at the first start; and an installed Cordwood has compiled modules."""
         compile_modules()
 
     def _launch(self) -> subprocess.Popen[str]:
@@ -122,7 +122,7 @@ class Cordwood(Broker):
         return as_installed()
 
     def _wait_until_ready(self, deadline: float) -> None:
-        """The port is the system's choice: the ready line tells it."""
+        """The port is the system's choice: the ready line has it."""
         assert self._process
         assert self._process.stdout
         for line in self._process.stdout:
@@ -133,7 +133,7 @@ class Cordwood(Broker):
 
 
 class Kafka(Broker):
-    """Apache Kafka as one combined node, with the settings and JVM flags of its own distribution.
+    """Apache Kafka as one combined node, with the settings and JVM its own flags distribution.
 
     `home` is an unpacked distribution (its jars in `libs`), or any directory with all of its jars in `lib`.
     """
@@ -204,7 +204,7 @@ class Kafka(Broker):
 
 
 class Running(Broker):
-    """One that somebody else started: it can be loaded, not started or stopped."""
+    """A running broker: it can be loaded, but not started or stopped."""
 
     def __init__(self, name: str, bootstrap: str, pid: int) -> None:
         super().__init__(Path())
@@ -235,7 +235,7 @@ class Running(Broker):
 
 @cache
 def compile_modules() -> None:
-    """Those of Cordwood, and of what it imports; and all of them are in the page cache then."""
+    """Those of Cordwood and its imports; and all of them are in the page cache then."""
     package = Path(cordwood.__file__).parent
     for arguments in (("-m", "compileall", "-q", str(package)), ("-c", "import cordwood.cli.node.up")):
         subprocess.run([sys.executable, *arguments], check=True, env=as_installed())

@@ -90,7 +90,7 @@ def lockstep(address: tuple[str, int], topic: str, producers: int) -> tuple[floa
 
 
 def fsyncs_per_s(folder: Path) -> float:
-    """Of a file that grows by a record each time, on the broker's file system."""
+    """Measures a file that grows by a record each time, on the broker's file system."""
     with tempfile.TemporaryFile(dir=folder if folder.is_dir() else None) as file:
         count = 0
         begun = time.perf_counter()

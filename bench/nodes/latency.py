@@ -1,6 +1,6 @@
 """End-to-end latency, open loop, with librdkafka on both sides: from when a record is due to when its consumer has it.
 
-The consumer is a process of its own, and the clock is the machine's: `python -m bench.nodes.latency` is that consumer.
+The consumer is a separate process, and the clock is the machine's: `python -m bench.nodes.latency` is that consumer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Latency:
 
 
 def measure(bootstrap: str, topic: str, rate: int, seconds: int, linger_ms: int) -> Latency:
-    """Of `rate` records a second, each due at its own time, to a topic of one partition with acks=1."""
+    """Sends `rate` records a second, each due at its own time, to a topic of one partition with acks=1."""
     counted = rate * seconds
     command = [sys.executable, "-m", "bench.nodes.latency", bootstrap, topic, str(counted)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as consumer:

@@ -18,7 +18,7 @@ MANY_PARTITIONS = 10_000
 PARTITIONS_PER_TOPIC = 10
 FEW = 8
 SPREAD_IN_FLIGHT = 200
-# CPU time is told in hundredths of a second, which is as much as a thousand of these requests take.
+# CPU time is reported in hundredths of a second, which is as much as a thousand of these requests take.
 TURNS = 5
 
 

@@ -70,7 +70,7 @@ def one_record_requests(bench: Bench, broker: Broker) -> tuple[float, ...]:
 
 
 def consume(bench: Bench, broker: Broker) -> tuple[float, ...]:
-    """Of a log that was just written: it is in the page cache."""
+    """For a log that was just written: it is in the page cache."""
     requests = _requests(bench, 4_000_000, RECORDS_PER_REQUEST)
     load = Load(bench.topic("consume"), PARTITIONS, requests, RECORDS_PER_REQUEST, 100)
     with broker.client() as client:

@@ -11,7 +11,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 
 
 def as_installed() -> dict[str, str]:
-    """This environment without what keeps Python from having compiled modules: who installs a package has them."""
+    """This environment without what keeps Python from having compiled modules: an installed package has them."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -56,9 +56,9 @@ def _stat(pid: int) -> list[str]:
 
 
 def settle(size: int) -> None:
-    """Makes the machine the same for every bulk run: what earlier ones wrote is on the disk, and memory is at hand.
+    """Makes the machine the same for every bulk run: what earlier ones wrote is on the disk, and memory is available.
 
-    With much unwritten data in the page cache the kernel slows down whoever writes next. And a virtual machine may
+    With much unwritten data in the page cache the kernel slows down the next writer. And a virtual machine may
     hand its free pages back to the host; a page cache write to such a page is ten times slower. So `size` bytes of
     memory are taken, and given back.
     """

@@ -83,7 +83,7 @@ def send_all(address: tuple[str, int], requests: Iterable[Buffer], window: int) 
 
 
 def send_until_taken(address: tuple[str, int], requests: list[bytes], window: int) -> None:
-    """Kafka tells of a partition's leader before that one knows of it (KAFKA-15591), and refuses what comes between."""
+    """Kafka names a partition's leader before that one knows it (KAFKA-15591), and refuses requests in between."""
     with connect(address) as connection:
         while requests:
             refused = []
@@ -223,7 +223,7 @@ def fetch_request(topic: str, partition: int, offset: int, max_bytes: int, max_w
 
 
 def consume(address: tuple[str, int], load: Load, max_bytes: int, window: int) -> float:
-    """Seconds to read all that `load` wrote; the size of its batches tells which offset comes next."""
+    """Seconds to read everything that `load` wrote; the next offset follows from the size of its batches."""
     batch_bytes = len(batch_of(load))
     batches_each = max(1, max_bytes // batch_bytes)
     batches_per_partition = load.requests // load.partitions
@@ -243,7 +243,7 @@ def consume(address: tuple[str, int], load: Load, max_bytes: int, window: int) -
 
 
 def fetch_all(connection: socket.socket, requests: list[bytes], window: int) -> int:
-    """The bytes of all responses. They are dropped in the kernel: nobody reads them."""
+    """The bytes of all responses. They are dropped in the kernel: they are not read."""
     connection.sendall(b"".join(requests[:window]))
     total = 0
     for answered in range(len(requests)):

@@ -1,4 +1,4 @@
-"""The table: what is measured in each row, which value of several runs counts, and what was aimed at."""
+"""The table: the measurement of each row, the choice among several runs, and the target."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Measure:
         return ", ".join(texts)
 
     def is_met(self, value: float, other: float | None) -> bool | None:
-        """None when it cannot be told."""
+        """None if it is unknown."""
         bounds = [self.limit] if self.limit is not None else []
         if self.ratio is not None:
             if other is None:

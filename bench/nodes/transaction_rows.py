@@ -22,7 +22,7 @@ _TIMEOUT_S = 60
 
 def transactions(bench: Bench, broker: Broker) -> tuple[float, ...]:
     """Transactions a second, their median and 99th percentile in ms, broker's CPU ms for each; and how many ms each
-    takes longer than the same records by an idempotent producer who waits for them."""
+    takes longer than the same records by an idempotent producer that waits for them."""
     topic = bench.topic("transactions")
     count = max(WARM_UP, int(TRANSACTIONS * bench.scale))
     with broker.client() as client:

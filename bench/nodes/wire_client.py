@@ -1,4 +1,4 @@
-"""A blocking connection that speaks the protocol, for what a benchmark has to ask of a broker."""
+"""A blocking connection that speaks the protocol, for a benchmark's requests to a broker."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Spark's own Kafka connector and its Avro module, with the Spark that they were made for, in an environment of their
 own.
 
-The newest connector's jars are not always to be had, so this is the newest one whose jars are. The variable
+The newest connector's jars are not always available, so this is the newest one whose jars are. The variable
 CORDWOOD_SPARK_CONNECTOR names the folder of the environment; else it is within this interpreter's own environment.
 """
 
@@ -19,7 +19,7 @@ FOLDER_VARIABLE = "CORDWOOD_SPARK_CONNECTOR"
 _CONNECTOR = "spark-sql-kafka-0-10_2.13"
 # For values that are Avro.
 _AVRO = "spark-avro_2.13"
-# What the two need beyond what PySpark has.
+# Dependencies of the two beyond PySpark's.
 _JARS = (_CONNECTOR, "spark-token-provider-kafka-0-10_2.13", "kafka-clients", "commons-pool2", _AVRO)
 _PACKAGES = (f"pyspark=={VERSION}", "pyarrow>=17", "pandas>=2.2,<3")
 _PROJECT = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -62,7 +62,7 @@ class Connector:
         return any((self.folder / "venv").glob(f"lib/python*/site-packages/pyspark-{VERSION}.dist-info"))
 
     def make(self) -> None:
-        """A few minutes, and 700 MB. What is there already stays. Raises `NoConnector`."""
+        """A few minutes, and 700 MB. Existing files stay. Raises `NoConnector`."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self._is_installed:
             _run([sys.executable, "-m", "venv", str(self.folder / "venv")])

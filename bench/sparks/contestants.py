@@ -1,4 +1,4 @@
-"""**Contestant**: a Spark session that is measured, in a process of its own."""
+"""**Contestant**: a Spark session that is measured, in a separate process."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Contestant:
         return answer
 
     def cpu_s(self) -> float:
-        """Of its process, its JVM and its Python workers, so far."""
+        """The CPU time of its process, its JVM and its Python workers, so far."""
         return cpu_s(self._running().pid)
 
     def stop(self) -> None:
@@ -59,7 +59,7 @@ class Contestant:
 
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None:
-            # What is measured is not to find other Sparks or modules than its own.
+            # The measured process must not find other Sparks or modules than its own.
             own = {name: value for name, value in as_installed().items() if name not in _NOT_INHERITED}
             with self._log.open("a") as log:
                 self._process = subprocess.Popen(
@@ -74,7 +74,7 @@ class Contestant:
 
 
 def _peak_mb(pid: int) -> float:
-    """Of a Python worker; 0 for others."""
+    """The memory of a Python worker; 0 for others."""
     try:
         if b"pyspark.daemon" not in Path(f"/proc/{pid}/cmdline").read_bytes():
             return 0.0

@@ -1,4 +1,4 @@
-"""The rows of the table: what each of the two does, and what is measured of it."""
+"""The rows of the table: the work of each of the two, and its measurements."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Bench:
     hold_s: float
     batch_bytes: int
     is_verbose: bool = False
-    """Tell of each run, for who wants to know what a figure is made of."""
+    """Print each run, to show how a figure comes about."""
     _names: itertools.count[int] = field(default_factory=itertools.count)
 
     @property
@@ -169,7 +169,7 @@ def first_row(bench: Bench, contestant: Contestant) -> tuple[float, ...]:
 
 
 def worker_memory(bench: Bench, contestant: Contestant) -> tuple[float, ...]:
-    """Of all that was done before, too."""
+    """Includes everything done before."""
     contestant.ask("read", topic=PLAIN)
     return (contestant.workers_peak_mb,)
 

@@ -1,4 +1,4 @@
-"""A Spark session in a process of its own, that does one piece of work after another, as it is told.
+"""A Spark session in a separate process, that performs one command after another.
 
 It is run as a file by the interpreter whose PySpark is to be measured, which need not know Cordwood:
 `session.py FORMAT BOOTSTRAP [JAR…]`. It reads lines of JSON, `{"work": name, …arguments}`, and answers each with one:
@@ -33,7 +33,7 @@ Found = dict[str, Any]
 
 def main() -> None:
     format_name, bootstrap, *jars = sys.argv[1:]
-    # What anybody prints must not get between the answers.
+    # Other output must not get between the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     session = Session(format_name, bootstrap, jars)
@@ -52,7 +52,7 @@ def main() -> None:
         request = json.loads(line)
         try:
             answer = works[request.pop("work")](**request)
-        except Exception as error:  # noqa: BLE001  whoever asked is told of it
+        except Exception as error:  # noqa: BLE001  the caller gets the error
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), file=answers, flush=True)
     session.stop()
@@ -109,7 +109,7 @@ class Session:
         if archived:
             _need_archive()
         else:
-            # Who tells Java of archives is not told of ours; this is what Java does anyhow.
+            # A contestant with its own Java archive does not get ours; this is what Java does anyhow.
             os.environ["SPARK_SUBMIT_OPTS"] = "-Xshare:auto"
         began = time.perf_counter()
         spark = self._spark
@@ -118,7 +118,7 @@ class Session:
         return {"seconds": time.perf_counter() - began, "session_s": session_s, "spark": spark.version}
 
     def read(self, topic: str) -> Found:
-        """All columns of all rows, which nobody wants."""
+        """All columns of all rows, unused."""
         frame = self._batch(topic)
         began = time.perf_counter()
         frame.write.format("noop").mode("overwrite").save()
@@ -133,7 +133,7 @@ class Session:
         return {"seconds": seconds, "rows": sum(row["rows"] for row in sums), "sum": sum(row.amount for row in sums)}
 
     def avro(self, topic: str, registry: str, schema: str) -> Found:
-        """Values become structs, which nobody wants."""
+        """Values become structs, unused."""
         if self._format == CORDWOOD:
             reader = self._spark.read.format(self._format).options(**self._subscription(topic))
             frame = reader.options(registry=registry, valueFormat="avro", mode="FAILFAST").load().select("value")
@@ -177,7 +177,7 @@ class Session:
 
     def follow(self, topic: str, warm_s: float, hold_s: float) -> Found:
         """A query that is as quick as it can be, on a topic that is written to: values begin with the time of their
-        making, in ns. What comes in the first seconds after the first batch does not count."""
+        making, in ns. The first seconds after the first batch do not count."""
         latencies_ms: list[float] = []
         counts_from_ns = sys.maxsize
 
@@ -244,7 +244,7 @@ class Session:
         return {"seconds": time.perf_counter() - began}
 
     def stream_write(self, topic: str, batches: int, per_batch: int) -> Found:
-        """The time of the triggers themselves: progress is told late, while the next is under way."""
+        """The time of the triggers themselves: progress is reported late, during the next one."""
         source = (
             self._spark.readStream.format("rate-micro-batch")
             .option("rowsPerBatch", per_batch)
@@ -271,7 +271,7 @@ class Session:
         return {"seconds": seconds, "rows": rows, "batches": batches, "parts_ms": _mean_parts(done)}
 
     def _stop_quietly(self, query: StreamingQuery) -> None:
-        """A batch that is under way fails, at length."""
+        """A batch that is in progress fails, at length."""
         self._spark.sparkContext.setLogLevel("OFF")
         query.stop()
         self._spark.sparkContext.setLogLevel("ERROR")
@@ -286,14 +286,14 @@ def _need_archive() -> None:
 
 
 def _wait(query: StreamingQuery, seconds: float) -> None:
-    """Raises what the query fails with."""
+    """Raises the query's error."""
     # Spark takes fractions of seconds, whatever its types say.
     if query.awaitTermination(seconds):  # type: ignore[arg-type]
         raise RuntimeError("the query has ended by itself")
 
 
 def _as_records(numbers: DataFrame) -> DataFrame:
-    """Of a column `id`: keys and values of their usual lengths."""
+    """Derives keys and values of their usual lengths from a column `id`."""
     text = F.col("id").cast("string")
     return numbers.select(F.lpad(text, KEY_BYTES, "0").alias("key"), F.lpad(text, VALUE_BYTES, "0").alias("value"))
 

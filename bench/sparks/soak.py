@@ -100,7 +100,7 @@ def _copying(
     try:
         yield query
     finally:
-        # A batch that is under way fails, at length.
+        # A batch that is in progress fails, at length.
         spark.sparkContext.setLogLevel("OFF")
         query.stop()
 
@@ -138,7 +138,7 @@ def _wait(query: StreamingQuery, seconds: float) -> None:
 
 
 def _worker_name(pid: int) -> str | None:
-    """The module that it runs; None for what is no Python worker."""
+    """The module that it runs; None for other processes than Python workers."""
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

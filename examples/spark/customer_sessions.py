@@ -1,7 +1,7 @@
 """Sessions of customers with custom state: orders within half an hour of each other belong to one visit.
 
-Spark has sessions as windows, too (`session_window`); this is how to write what it does not have: a class that is
-given the rows of a customer, keeps a state, and sets timers in the orders' own time.
+Spark has sessions as windows, too (`session_window`); this shows custom state: a class that is given the rows of a
+customer, keeps a state, and sets timers in the orders' own time.
 
     cordwood pipeline run examples/spark/customer_sessions.py
     cordwood consume visits --follow

@@ -1,4 +1,4 @@
-"""Good orders to one topic, and what is none to another, as it came, with headers that say why and whence.
+"""Writes valid orders to one topic, and others unchanged to another one, with the reason and origin in headers.
 
 One query writes both, so each record is in one of them, and once.
 
@@ -33,7 +33,7 @@ def pipeline(
         )
         .load()
     )
-    # What an order has to be is said here, and nowhere else.
+    # The rules of a valid order, in one place.
     reason = (
         f.when(f.col("_corrupt_record").isNotNull(), "no JSON of an order")
         .when(f.col("order").isNull(), "no order number")

@@ -1,4 +1,4 @@
-"""Orders that were sent twice, once: of all with the same number within an hour the first goes on.
+"""Orders that were sent twice, once: the first order with a number within an hour passes.
 
 cordwood pipeline run examples/spark/deduplication.py
 cordwood consume orders-once --follow
@@ -27,7 +27,7 @@ def pipeline(
         .schema("order BIGINT, placed_at TIMESTAMP, _key BINARY, _value BINARY")
         .load()
     )
-    # What is remembered is bounded by the watermark: an order that comes again after that is taken for another.
+    # The watermark bounds the state: a later duplicate is treated as a new order.
     once = orders.withWatermark("placed_at", "1 hour").dropDuplicatesWithinWatermark(["order"])
     return (
         once.selectExpr("_key AS key", "_value AS value")

@@ -29,7 +29,7 @@ def pipeline(
         .schema("order BIGINT, customer STRING, amount BIGINT")
         .load()
     )
-    # The table is read anew for each batch, so a batch sees what customers have become until then.
+    # The table is read again for each batch, so a batch sees what customers have become until then.
     enriched = orders.join(customers(spark, bootstrap, table), "customer", "left")
     return (
         enriched.select(f.col("customer").alias("key"), f.to_json(f.struct("*")).alias("value"))
@@ -43,7 +43,7 @@ def pipeline(
 
 
 def customers(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
-    """Of each key the last record. Compaction leaves older ones for a while; and none of a key whose last value is
+    """The last record of each key. Compaction leaves older ones for a while; and none of a key whose last value is
     null, which means that it is deleted."""
     records = (
         spark.read.format("cordwood")

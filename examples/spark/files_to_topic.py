@@ -1,4 +1,4 @@
-"""Files to a topic, each line once: what is there, and what comes.
+"""Files to a topic, each line once: existing files and new ones.
 
 mkdir -p inbox && echo '{"order": 1, "customer": "customer-1", "amount": 20}' > inbox/first.json
 cordwood pipeline run examples/spark/files_to_topic.py

@@ -5,7 +5,7 @@
     cordwood pipeline run examples/spark/order_windows.py
     cordwood consume order-totals --follow
 
-As in life, some orders are sent twice, and some records are not what they should be.
+As in life, some orders are sent twice, and some records are invalid.
 """
 
 import json
@@ -27,7 +27,7 @@ def main() -> None:
         topics = [
             NewTopic("orders", partitions=3),
             NewTopic("payments", partitions=3),
-            # Of each customer the last record is kept: the topic is a table.
+            # The last record of each customer is kept: the topic is a table.
             NewTopic("customers", partitions=3, configs={"cleanup.policy": "compact"}),
         ]
         admin.create_topics([topic for topic in topics if topic.name not in there])

@@ -1,4 +1,4 @@
-"""Orders with their payments: two streams joined, and what is not paid within an hour told as well.
+"""Orders with their payments: two streams joined; orders without a payment within an hour are reported as well.
 
 cordwood pipeline run examples/spark/stream_join.py
 cordwood consume order-payments --follow

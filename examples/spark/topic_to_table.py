@@ -1,5 +1,5 @@
 """A topic as a table of Parquet files, a folder for each day. Each order is in it once: Spark's sink for files keeps a
-log of the files of each batch, and reading goes by it.
+log of the files of each batch, and readers use it.
 
     cordwood pipeline run examples/spark/topic_to_table.py
     python -c "import pyarrow.dataset as d; print(d.dataset('orders-table', partitioning='hive').head(5))"

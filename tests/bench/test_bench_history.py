@@ -28,6 +28,21 @@ from bench.history.trend import load, render
             "compact, 20-byte keys, 100-byte values  512,000 records/s  (≥ 400,000)",
             [Figure("compact, 20-byte keys, 100-byte values", 512_000.0, "records/s")],
         ),
+        (
+            "append a 16 KiB batch                              12.93 µs     (≤ 25)",
+            [Figure("append a 16 KiB batch", 12.93, "µs")],
+        ),
+        (
+            "look-up, 10,000 to 1,000 segments                   1.40 times  (≤ 2)",
+            [Figure("look-up, 10,000 to 1,000 segments", 1.4, "times")],
+        ),
+        (
+            "memory of an idle node 45 MB at the median, 50 MB at most",
+            [
+                Figure("memory of an idle node … at the median, … at most [1]", 45.0, "MB"),
+                Figure("memory of an idle node … at the median, … at most [2]", 50.0, "MB"),
+            ],
+        ),
         ("kcat is not installed: Cordwood alone", []),
     ],
 )

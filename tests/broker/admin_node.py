@@ -1,4 +1,4 @@
-"""A node in this process for conversations with it, told what the Kafka was told whose answers were kept."""
+"""A node in this process for conversations with it, set up like the Kafka whose answers were recorded."""
 
 from __future__ import annotations
 

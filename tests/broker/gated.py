@@ -35,7 +35,7 @@ class Guard:
         self._refused: frozenset[Principal] = frozenset()
 
     def refuse(self, *principals: Principal) -> None:
-        """These, and nobody else from now on."""
+        """Allows only these from now on."""
         self._refused = frozenset(principals)
         self.generation += 1
 

@@ -6,7 +6,7 @@ from tests.broker.simulated import SimulatedNode
 
 
 def figures(node: SimulatedNode, requests: RequestMetrics) -> list[str]:
-    """Of its requests, and of what went into and out of its topics. All but how long things took: one way may be
+    """The metrics of its requests, and of its topics' traffic. All but how long things took: one way may be
     quicker than the other."""
     page = Exposition()
     requests.write(page)

@@ -1,4 +1,4 @@
-"""A node in virtual time: waiting costs nothing, and how long something took can be told exactly."""
+"""A node in virtual time: waiting costs nothing, and durations are exact."""
 
 from __future__ import annotations
 

@@ -328,7 +328,7 @@ def test_no_work_holds_the_loop_for_more_than_a_slice(policy: str) -> None:
         # Every kind of work comes at least once.
         await asyncio.sleep(11 * MINUTE_S)
         assert max(slices) < SLICE_STEPS + LARGEST_STEP
-        # Of one that looks at twenty partitions in a step: so it was cut into slices.
+        # The count of a run with twenty partitions per step, so it was cut into slices.
         assert len(slices) >= partitions // (20 * SLICE_STEPS)
 
     simulate(test, log_retention_check_interval_ms="60000")

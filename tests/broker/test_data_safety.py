@@ -1,4 +1,4 @@
-"""A start deletes nothing by mistake: damaged metadata, partitions that nobody knows, folders of somebody else."""
+"""A start deletes nothing by mistake: damaged metadata, unknown partitions, foreign folders."""
 
 from __future__ import annotations
 
@@ -393,7 +393,7 @@ def test_a_directory_that_was_offline_while_topics_were_deleted_may_hold_many_st
     on_host(test, ("/one", "/two"))
 
 
-# Folders of somebody else
+# Foreign folders
 
 
 def test_folders_that_are_not_partitions_are_left_alone_and_named(caplog: pytest.LogCaptureFixture) -> None:

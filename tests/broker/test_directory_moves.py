@@ -79,7 +79,7 @@ class Mover:
         assert not answer.responses[0].error_code
 
     async def described(self) -> list[list[tuple[bool, int, int]]]:
-        """Of each directory: whether it is a future replica, its size, its lag."""
+        """For each directory: whether it is a future replica, its size, its lag."""
         answer = await ask(self.node, self.network, DescribeLogDirsRequest(topics=None))
         return [
             [

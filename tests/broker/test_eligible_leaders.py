@@ -99,7 +99,7 @@ def test_a_replica_that_was_stopped_in_order_is_eligible_and_leads_before_the_ot
 
 
 def test_acks_all_time_out_when_the_in_sync_set_shrinks_below_the_minimum_after_the_append() -> None:
-    """Kafka 4.3 answers so, too: the high watermark stands still then, so that nobody looks at the in-sync set.
+    """Kafka 4.3 answers so, too: the high watermark stalls then, so the in-sync set is not checked.
     NOT_ENOUGH_REPLICAS_AFTER_APPEND is left to an offset that was passed in the moment in which the set shrank."""
 
     async def test(cluster: ThreeBrokers) -> None:

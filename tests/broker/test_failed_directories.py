@@ -14,7 +14,7 @@ from data_answers.requests import produce
 from tests.common.three_brokers import ThreeBrokers, with_three_brokers
 
 META, ONE, TWO = "/meta", "/one", "/two"
-# In virtual time; a controller has to hear of it, to decide, and the others to hear of that.
+# In virtual time; a controller must be notified and decide, and the others must get the decision.
 AT_ONCE_S = 0.2
 PARTITIONS = 6
 

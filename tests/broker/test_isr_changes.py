@@ -23,11 +23,15 @@ class Undecided:
         self.decides = False
         self.asked_at_s: list[float] = []
         self.last_topics: list[RequestTopicData] = []
+        # Cleared to keep the broker waiting for an answer.
+        self.answers = asyncio.Event()
+        self.answers.set()
         self._channel = channel
 
     async def ask(self, request: Request[ResponseT], context: RequestContext | None = None) -> ResponseT:
         self.asked_at_s.append(asyncio.get_running_loop().time())
         self.last_topics = getattr(request, "topics", [])
+        await self.answers.wait()
         if not self.decides:
             return error_response(request, ErrorCode.REQUEST_TIMED_OUT, type(request).stable_versions.high)
         return await self._channel.ask(request, context)
@@ -41,6 +45,9 @@ async def with_a_lagging_follower(cluster: ThreeBrokers) -> Undecided:
     """Broker 3 hangs; broker 1, which leads, is about to take it out of the in-sync set."""
     await cluster.create("t", 1)
     await cluster.create("u", 1)
+    # It has fetched both, so that only records that it lacks make it lag.
+    leaders = [cluster.partition(1, topic).leader for topic in ("t", "u")]
+    await cluster.until(lambda: all(leader is not None and leader.followers[3].end_offset == 0 for leader in leaders))
     changes = cluster.broker(1).isr_changes
     undecided = changes._controller = Undecided(cluster.broker(1).controller)
     cluster.machines[3].pause()
@@ -66,7 +73,7 @@ def test_a_change_of_the_in_sync_set_is_proposed_to_a_new_controller_without_a_p
         await until_asked(cluster, undecided, 9)
         undecided.decides = True
         before_s = cluster.world.loop.time()
-        # As when the broker hears of another controller.
+        # As when the broker learns of another controller.
         cluster.broker(1).isr_changes.wake()
         await until_asked(cluster, undecided, 10)
         assert undecided.asked_at_s[-1] - before_s < 0.001
@@ -85,6 +92,27 @@ def test_a_change_that_is_not_decided_does_not_hold_up_that_of_another_partition
         assert leader is not None
         # No check is due while a proposal is in flight.
         await cluster.until(lambda: leader.next_lag_check_ms(cluster.world.clock.now_ms()) is None)
+        assert any(topic.topic_id == u for topic in undecided.last_topics)
+
+    with_three_brokers(test, replica_lag_time_max_ms="1000", broker_session_timeout_ms="60000")
+
+
+def test_a_change_that_is_proposed_while_the_controller_is_asked_does_not_wait_for_the_pause_after_it() -> None:
+    async def test(cluster: ThreeBrokers) -> None:
+        undecided = await with_a_lagging_follower(cluster)
+        u = cluster.broker(1).topic_id("u")
+        await until_asked(cluster, undecided, 8)
+        undecided.answers.clear()
+        await until_asked(cluster, undecided, 9)
+        await cluster.ask(1, produce("u", batch("x"), acks=1), 9)
+        leader = cluster.partition(1, "u").leader
+        assert leader is not None
+        await cluster.until(lambda: leader.next_lag_check_ms(cluster.world.clock.now_ms()) is None)
+        assert not any(topic.topic_id == u for topic in undecided.last_topics)
+        answered_s = cluster.world.loop.time()
+        undecided.answers.set()
+        await until_asked(cluster, undecided, 10)
+        assert undecided.asked_at_s[-1] - answered_s < 0.001
         assert any(topic.topic_id == u for topic in undecided.last_topics)
 
     with_three_brokers(test, replica_lag_time_max_ms="1000", broker_session_timeout_ms="60000")

@@ -14,7 +14,7 @@ from kafka_answers.conversation import SAYS_NOTHING, Json, converse
 from kafka_answers.questions import CONVERSATIONS
 from tests.broker.admin_node import run, running
 
-# Of a value that differs.
+# The path of a value that differs.
 _SHOWN = 300
 ANSWERS = Path(__file__).parent / "kafka_answers"
 

@@ -23,7 +23,7 @@ async def ask(
 
 
 async def behind(node: SimulatedNode) -> None:
-    """A new epoch begins while the last record is not acknowledged, and a disk that is slow for ever."""
+    """A new epoch begins while the last record is not acknowledged, and a disk that is slow forever."""
     await node.create("t", 1, {"flush.messages": "1"})
     partition = node.partition("t")
     partition.append(batch("a"), -1, NOW)

@@ -19,7 +19,7 @@ def test_a_client_with_a_long_name_joins_a_group_without_side_effects() -> None:
         await short.request(FindCoordinatorRequest(key="g"), 3)
         address = node.node.addresses["PLAINTEXT"]
         network = node.world.network.host("other")
-        # Of characters of three bytes, so that one of them stands where the name is cut.
+        # Uses characters of three bytes, so that the name is cut within one.
         name = "名" * (MAX_STRING_BYTES // 3)
         long = await Channel.open(network, address.host, address.port, client_id=name)
         join = JoinGroupRequest(

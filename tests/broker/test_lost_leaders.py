@@ -1,4 +1,4 @@
-"""Clients that ask for a leader or a coordinator which has just died hear of the next one, with the first answer."""
+"""Clients that ask for a leader or coordinator that has just died get the next one with the first answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Disks that fail: one directory goes, the others stay, everybody is told, and nothing is lost that is still there."""
+"""Disks that fail: one directory goes offline, the others stay, the cluster is notified, and no remaining data is
+lost."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ class Host:
             self._config,
             network=self.world.network.host("broker"),
             clock=self.world.clock,
-            # Each start is an incarnation of its own.
+            # Each start is its own incarnation.
             random=SeededRandom(self.world.random("starts").getrandbits(60) + self._starts),
             open_disk=self.disks.__getitem__,
         )
@@ -165,7 +166,7 @@ def test_a_failing_disk_takes_its_partitions_and_leaves_the_others(
         for index in kept:
             assert await send(node, index, "a") is ErrorCode.NONE
         await settled(node)
-        # The metadata knows by now: nobody leads them.
+        # The metadata knows by now: they have no leader.
         for index in lost:
             assert state(node, index).leader == NO_LEADER
             assert await send(node, index, "a") is ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -240,7 +241,7 @@ def test_a_read_that_fails_takes_the_directory_offline_too() -> None:
         await send(node, index, "a")
         host.disks[ONE].fail_next("read", errno.EIO)
         with contextlib.suppress(ConnectionLost):
-            # If it fails while the answer is being sent, all that is left is to end the connection, as in Kafka.
+            # If it fails while the answer is being sent, everything that is left is to end the connection, as in Kafka.
             await read(node, index)
         await asyncio.sleep(2)
         assert await read(node, index) is ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -282,7 +283,7 @@ def test_a_failed_empty_directory_is_reported_too(caplog: pytest.LogCaptureFixtu
     assert len(lines(caplog, "/one is offline")) == 1
 
 
-# What the node cannot be without
+# Essential directories
 
 
 @pytest.mark.parametrize("operation", ["append to", "sync"])
@@ -396,7 +397,7 @@ def test_a_topic_deleted_while_its_directory_was_away_is_gone_when_it_is_back() 
 
 
 def test_a_wiped_directory_is_not_the_old_one_with_all_its_records_deleted() -> None:
-    """An unmounted disk looks so. What it held is offline, not empty."""
+    """An unmounted disk looks so. Its partitions are offline, not empty."""
 
     async def test(host: Host, node: InProcessNode) -> None:
         await node.create("t", 2)

@@ -1,4 +1,4 @@
-"""Disks that are really full or gone, under a node that runs as a process of its own."""
+"""Disks that are really full or gone, under a node that runs as a separate process."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_full_disk_takes_only_its_own_partitions_offline(tmp_path: Path) -> No
         assert await fill_a_disk(channel, 0) is ErrorCode.KAFKA_STORAGE_ERROR
         assert await send(channel, 1, "still here") is ErrorCode.NONE
         while await send(channel, 0, "?") is ErrorCode.KAFKA_STORAGE_ERROR:
-            # Until the metadata says that nobody leads it.
+            # Waits until the metadata has no leader for it.
             await asyncio.sleep(0.01)
         assert await read(channel, 0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert await read(channel, 1) is ErrorCode.NONE

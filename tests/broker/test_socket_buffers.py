@@ -10,7 +10,7 @@ import pytest
 from tests.broker.in_process import node_at, run
 
 SENT_BYTES = 150_000
-# Linux counts twice as much as it is told, for its own needs.
+# Linux doubles the value, for its own needs.
 FACTOR = 2 if sys.platform == "linux" else 1
 
 

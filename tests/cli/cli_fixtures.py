@@ -39,7 +39,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def configuration_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where commands look for profiles: nobody's own."""
+    """The directory of profiles: not the user's own."""
     for variable in ("CORDWOOD_BOOTSTRAP", "CORDWOOD_CLIENT_CONFIG", "CORDWOOD_PROFILE"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

@@ -1,4 +1,4 @@
-"""Members of groups, by librdkafka, which heartbeats by itself."""
+"""Members of groups, by librdkafka, which heartbeats automatically."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Runs the command: within this process, with files in the place of the streams, or as a process of its own."""
+"""Runs the command: within this process, with files in the place of the streams, or as a separate process."""
 
 import io
 import json
@@ -53,7 +53,7 @@ class Cli:
 
     @contextmanager
     def start(self, *arguments: str) -> Iterator["Running"]:
-        """As a process of its own, which does not outlive the test."""
+        """As a separate process, which does not outlive the test."""
         process = subprocess.Popen(
             [sys.executable, "-m", "cordwood", *arguments],
             stdin=subprocess.PIPE,
@@ -134,7 +134,7 @@ def _streams(stdin: bytes) -> Iterator[tuple[Any, Any]]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Kafka's brokers answer before they have heard of a change themselves."""
+    """Kafka's brokers answer before they know a change themselves."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, "it did not come true"

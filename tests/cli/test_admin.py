@@ -1,4 +1,4 @@
-"""The verbs of administration that have no file of their own: on a cluster, or with brokers that answer as told."""
+"""Administrative commands without their own file: on a cluster, or with scripted brokers."""
 
 import asyncio
 import base64

@@ -37,7 +37,7 @@ def test_the_examples_print_the_documented_output(tmp_path: Path, monkeypatch: p
             monkeypatch.setenv("CORDWOOD_BOOTSTRAP", ready[1])
             for example, expected in examples():
                 printed = _printed(example)
-                # What is left open may span lines: rows of a kind are not all written down.
+                # An ellipsis may span lines: not all rows of a kind are written down.
                 pattern = re.escape(expected).replace("…", ".*")
                 assert re.fullmatch(pattern, printed, re.DOTALL), f"$ {example}\n{printed}"
         finally:
@@ -53,7 +53,7 @@ def _put_on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _printed(example: str) -> str:
     if "|" not in example:
-        # What needs no shell needs no process either, which takes longer to start than all else.
+        # Examples without a shell run in this process, because starting one takes longest.
         done = run_here(shlex.split(example)[1:])
         return done.stdout.decode() + done.stderr
     return subprocess.run(

@@ -18,7 +18,7 @@ from tests.cli.cli_runner import PATIENCE_S, Cli
 COMMANDS = ["up", "topic", "produce", "consume", "config", "cluster", "log"]
 
 
-# Who was answered and says nothing for so long has not heard it.
+# A process that stays silent for this long after an answer has not received it.
 SILENCE_S = 5.0
 
 
@@ -58,7 +58,7 @@ def on_terminal_until(
         while silent_for_s < PATIENCE_S:
             if not select.select([master], [], [], SILENCE_S)[0]:
                 silent_for_s += SILENCE_S
-                # One that comes just before Python begins to read is not heard; people press Ctrl-C again.
+                # One that arrives just before Python begins to read is lost; people press Ctrl-C again.
                 if isinstance(answer, signal.Signals) and is_answered:
                     process.send_signal(answer)
                 continue

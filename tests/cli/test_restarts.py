@@ -1,4 +1,4 @@
-"""The command goes on when its node is killed and comes back."""
+"""The command continues when its node is killed and comes back."""
 
 import os
 import socket

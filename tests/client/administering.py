@@ -48,7 +48,7 @@ async def fill(admin: Admin, topic: str, timestamps: list[int], partition: int =
 
 
 async def becomes(ask: Callable[[], Coroutine[Any, Any, object]], expected: object) -> None:
-    """Brokers hear of what the controller decided a moment later."""
+    """Brokers get the controller's decisions a moment later."""
     async with asyncio.timeout(20):
         while (found := await ask()) != expected:
             # Seen when the time is over.

@@ -50,7 +50,7 @@ class Stage:
         self.asked: list[ConsumerGroupHeartbeatRequest] = []
         """Requests without a response."""
         self.effects: list[Effect] = []
-        """Of the last event, without requests and alarms."""
+        """The effects of the last event, without requests and alarms."""
         self.errors: list[ClientError] = []
         self.waiting: Revoke | Lose | Assign | None = None
         if knows_topics:

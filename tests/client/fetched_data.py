@@ -1,4 +1,4 @@
-"""Batches and answers as a broker would send them, for tests of who reads them."""
+"""Batches and answers as a broker would send them, for tests of readers."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -44,7 +44,7 @@ _PATIENCE_S = 150.0
 
 
 class GroupCluster:
-    """`topic` has 4 partitions, and `group_id` is nobody else's."""
+    """`topic` has 4 partitions, and `group_id` is unique."""
 
     def __init__(
         self, bootstrap: Sequence[Address], network: Callable[[str], Network], clock: Clock, name: str
@@ -108,7 +108,8 @@ class GroupCluster:
         progress: Any = None,
         **settings: Any,
     ) -> "Reader":
-        """Of the topic, unless there is a pattern. Another kind is its own listener, and writes down its progress."""
+        """The partitions of the topic, unless there is a pattern. Another kind is its own listener, and writes down its
+        progress."""
         network = CutNetwork(self._network(name))
         consumer = self.consumer(network, **settings)
         reader = (kind or Reader)(consumer, network, progress)
@@ -170,7 +171,7 @@ class Reader:
         self._polls = asyncio.get_running_loop().create_task(self._work_on())
 
     async def stall(self) -> None:
-        """The application hangs; the consumer does what it does by itself."""
+        """The application hangs; the consumer works in the background."""
         if self._polls is not None:
             self._polls.cancel()
             await asyncio.gather(self._polls, return_exceptions=True)

@@ -145,7 +145,7 @@ class Member:
         self.jobs.append(asyncio.ensure_future(self._poll_forever()))
 
     async def stall(self) -> None:
-        """Its application hangs; heartbeats go on."""
+        """Its application hangs; heartbeats continue."""
         self.is_alive = False
         for job in self.jobs:
             job.cancel()

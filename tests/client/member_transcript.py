@@ -1,4 +1,4 @@
-"""Transcripts of a member of a classic group: a script of what it hears, and what it wants done, as text.
+"""Transcripts of a member of a classic group: a script of its events and effects, as text.
 
     # One who joins alone leads its group.
     > subscribe orders
@@ -6,11 +6,11 @@
     JoinGroup as "" range: orders
     > answer JoinGroup error=MEMBER_ID_REQUIRED member=m1
 
-Lines that begin with `>` are told to the machine, one after the other, in virtual time; the lines below one are its
+Lines that begin with `>` are events for the machine, one after the other, in virtual time; the lines below one are its
 effects. Those of `wait` say how long after. Commands:
 
     > settings key=value …             before anything else
-    > topics NAME=PARTITIONS …         all that the cluster has
+    > topics NAME=PARTITIONS …         everything that the cluster has
     > subscribe TOPIC … | > poll | > settled | > show
     > leave REASON | > leave-for-good REASON
     > wait SECONDS

@@ -1,6 +1,6 @@
-"""A partition as brokers keep it, as far as producers can tell: sequences, epochs, the last five batches of each.
+"""A partition as brokers keep it, as far as producers can see: sequences, epochs, the last five batches of each.
 
-What it refuses and takes follows Kafka's ProducerAppendInfo; tests hold a producer against it, and make it fail.
+It accepts and refuses batches like Kafka's ProducerAppendInfo; tests hold a producer against it, and make it fail.
 """
 
 from collections import deque

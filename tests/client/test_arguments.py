@@ -188,7 +188,7 @@ def test_resetting_offsets_of_an_active_group_is_refused(admin: Admin, bootstrap
 
 @pytest.fixture
 def consumer(bootstrap: str, topic: str) -> Iterator[Consumer]:
-    """Of the partition 0 of the topic."""
+    """The description of partition 0 of the topic."""
     with Consumer(bootstrap_servers=bootstrap, group_id=topic, auto_offset_reset="earliest") as consumer:
         consumer.assign([TopicPartition(topic, 0)])
         yield consumer

@@ -14,7 +14,7 @@ import cordwood
 import cordwood.testing
 
 PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
-# What goes on without an end, or needs files that are not there, is to be read only.
+# Endless examples, and examples that need missing files, are not run.
 EXAMPLES = [
     example
     for example in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

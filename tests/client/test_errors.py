@@ -1,4 +1,4 @@
-"""Exceptions: their classes by Kafka's codes, and what they tell."""
+"""Exceptions: their classes by Kafka's codes, and their texts."""
 
 import copy
 import pickle

@@ -236,7 +236,7 @@ def test_advice_is_not_repeated() -> None:
     assert shown(pickle.loads(pickle.dumps(error))).count("init first") == 1
 
 
-# ---- nobody there
+# ---- unreachable brokers
 
 
 def test_the_first_connection_is_bounded_by_the_time_of_a_call() -> None:

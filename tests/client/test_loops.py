@@ -47,7 +47,7 @@ def test_a_producer_whose_loop_ends_fails_waiters_and_new_records(
     topic = node.topic()
     producer = loop.run_until_complete(started(Producer, bootstrap_servers=node.bootstrap, linger_ms=60_000))
     delivery = loop.run_until_complete(producer.send(topic, b"x"))
-    # What asyncio.run does at its end.
+    # Like the end of asyncio.run.
     tasks = asyncio.all_tasks(loop)
     for task in tasks:
         task.cancel()

@@ -32,7 +32,7 @@ async def take(consumer: Consumer, count: int) -> list[bytes | None]:
 
 
 def nearest(consumer: Consumer) -> int | None:
-    """The broker that the consumer was told to read from instead of the leader."""
+    """The broker that the leader names as the nearest replica."""
     return consumer._subscription.state(T0).preferred_replica
 
 

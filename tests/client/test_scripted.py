@@ -103,7 +103,7 @@ def test_a_broker_that_hangs_up_until_the_timeout_cannot_be_reached() -> None:
     run(main())
 
 
-def test_a_peer_that_is_no_broker_is_reported() -> None:
+def test_a_peer_that_is_not_a_broker_is_reported() -> None:
     def shout(frame: bytearray, connection: ConnectionInfo) -> Answer:
         return [b"HTTP/1.1 400 Bad Request\r\n\r\n"]
 

@@ -98,7 +98,7 @@ def test_an_untrusted_authority_is_reported(node: EmbeddedNode) -> None:
 
 
 def test_connections_of_two_threads_do_not_receive_into_one_buffer() -> None:
-    """Each thread has a loop of its own: that of a node in a test, those of clients."""
+    """Each thread has its own loop: that of a node in a test, those of clients."""
     buffers: list[memoryview] = []
 
     def note() -> None:

@@ -127,7 +127,7 @@ Scene = Callable[[Stage], Awaitable[None]]
 
 
 def on_stage(*versions: int) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
-    """Makes a scene a test, for each `transaction.version` of a cluster. What else it takes is parametrized."""
+    """Makes a scene a test, for each `transaction.version` of a cluster. Its other arguments are parametrized."""
 
     def made_test(scene: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         def test(version: int, **parameters: Any) -> None:

@@ -15,7 +15,7 @@ from cordwood.config.layers import Layer, file_layer
 
 VECTORS = Path(__file__).parent.parent / "vectors"
 
-# The least that a node has to be told.
+# The minimal settings of a node.
 MINIMAL = {
     "node.id": "1",
     "process.roles": "broker,controller",
@@ -73,7 +73,7 @@ def answers() -> dict[str, Any]:
     """Kafka 4.3.1's recorded responses to changes, and descriptions after some of them.
 
     Recorded from a node that `shared/anchors/kafka-run` had just formatted: `altered` are requests to it with
-    validate_only and its answers, one by one; `settings` was then set for real, and `described` is what it told.
+    validate_only and its answers, one by one; `settings` was then really set, and `described` is its answer.
     """
     loaded: dict[str, Any] = json.loads(gzip.decompress((VECTORS / "configs.json.gz").read_bytes()))
     return loaded

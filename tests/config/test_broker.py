@@ -56,8 +56,16 @@ def test_all_errors_are_reported_at_once() -> None:
         "server.properties: num.partitions=none: Not a number of type INT (allowed: a 32-bit number, [1,...])",
         "--set: log.cleanup.policy=shred: String must be one of: compact, delete "
         "(allowed: a comma-separated list, of [compact, delete])",
-        "--set: Unknown configuration zookeeper.connect (value 'localhost'); docs/configuration.md lists all settings",
+        "--set: Unknown configuration zookeeper.connect (value 'localhost'), which is for brokers with ZooKeeper; "
+        "here controllers take its place (process.roles)",
     ]
+
+
+def test_no_other_name_is_suggested_for_a_setting_that_kafka_has_removed() -> None:
+    with pytest.raises(BadConfiguration) as refused:
+        layered(command_line_layer(["inter.broker.protocol.version=3.5"]))
+    (told,) = refused.value.problems
+    assert told.endswith("inter.broker.protocol.version (value '3.5'), which Kafka 4 has no longer: leave it out")
 
 
 def test_required_keys_must_be_set() -> None:

@@ -13,7 +13,7 @@ from tests.console.measured_node import make_topic, measured_node
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 PATIENCE_S = 60.0
-# What Prometheus adds, or what a histogram has.
+# Suffixes and labels added by Prometheus or histograms.
 COMMON_LABELS = {"instance", "job", "le"}
 SUFFIXES = {
     "counter": ("_total",),

@@ -207,7 +207,7 @@ def test_a_node_without_metrics_measures_nothing(tmp_path: Path) -> None:
 
 def test_the_lag_of_a_loop_is_how_late_its_timers_are() -> None:
     class HeldClock:
-        """A clock that has gone on by half a second each time that a timer comes."""
+        """A clock that has continued by half a second each time that a timer comes."""
 
         def __init__(self, world: World) -> None:
             self._world = world

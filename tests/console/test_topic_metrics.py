@@ -165,7 +165,7 @@ def test_topics_beyond_the_bound_are_summed_up(run: Run) -> None:
         figures = await measured.scrape()
         assert topics_of(figures) == ["a", "b", OTHER]
         assert traffic(figures, OTHER)["messages_in"] == 9
-        # A counter never falls: what has been counted of the others stays when they go, or get figures of their own.
+        # A counter never falls: what has been counted of the others stays when they go, or get their own figures.
         await delete_topics(measured.client, ["a", "c"])
         await until_gone(measured.client, ["a", "c"])
         await produce(measured, ids["d"])
@@ -198,7 +198,7 @@ def test_the_bound_and_the_switch_can_be_changed_while_the_node_runs(run: Run) -
         await change(measured, "cordwood.metrics.topics.max", "1")
         figures = await measured.scrape()
         assert topics_of(figures) == ["a", OTHER]
-        # What was told of it under its own name is not told again.
+        # Traffic reported under its own name is not reported again.
         assert traffic(figures, OTHER)["messages_in"] == 0
         await change(measured, "cordwood.metrics.topics.enable", "false")
         assert not [name for name in (await measured.scrape()).families if name.startswith("cordwood_topic_")]

@@ -1,4 +1,4 @@
-"""Brokers that die, stop and come back, and how soon the rest of the cluster goes on without them, in virtual time."""
+"""Brokers that die, stop and come back, and how soon the cluster continues without them, in virtual time."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_node_whose_place_was_taken_while_it_was_out_of_touch_stops() -> None:
 
 
 def a_twin(cluster: Cluster, node_id: int) -> Machine:
-    """A node on another machine, with a directory of its own, that was given the id of another."""
+    """A node on another machine, with its own directory, that was given the id of another."""
     settings = {
         "process.roles": "broker",
         "controller.listener.names": "CONTROLLER",

@@ -1,4 +1,4 @@
-"""Partitions on their way to other brokers, in a simulated cluster: the data follows the plan."""
+"""Partitions that move to other brokers, in a simulated cluster: the data follows the plan."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def test_a_start_that_fails_while_it_is_called_off_leaves_no_error_unread() -> N
         called_off.cancel()
         await asyncio.wait([called_off])
         assert called_off.cancelled()
-        # Whatever still holds the failed start goes with it.
+        # References to the failed start are dropped with it.
         del called_off
         gc.collect()
         assert not unread

@@ -100,7 +100,7 @@ async def until_loaded(stage: Stage) -> None:
 
 
 def test_a_group_can_be_used_as_soon_as_its_coordinator_is_found() -> None:
-    """The topic is created by the first who asks; nobody has to come again."""
+    """The first request creates the topic; no client needs to retry."""
 
     async def test(stage: Stage) -> None:
         await stage.create("orders")

@@ -110,7 +110,7 @@ def test_a_tombstone_reaches_the_state() -> None:
 
 
 def test_a_log_is_loaded_in_pieces_of_any_size() -> None:
-    """Of which one has to hold a whole batch."""
+    """The size of reads, each of which must contain a whole batch."""
 
     async def test(stage: Stage) -> None:
         for number in range(20):

@@ -8,11 +8,11 @@
 
 Lines that begin with `>` are done, one after the other, on a node in virtual time; the lines below one are what
 happened: records that coordinators wrote (`*`), transactions that ended in a partition (`=`), responses (`client <`).
-What happened more than a moment after its command says how long after. Commands:
+Effects more than a moment after their command show the delay. Commands:
 
     > settings key=value …          before anything else
     > topic NAME PARTITIONS
-    > CLIENT API vN field=value …   see `notation`; each client has a connection of its own
+    > CLIENT API vN field=value …   see `notation`; each client has its own connection
     > wait SECONDS
     > grow NAME PARTITIONS | > delete NAME
     > disconnect CLIENT
@@ -114,7 +114,7 @@ class _Stage:
         self._asking: set[asyncio.Task[None]] = set()
         self._happened: list[tuple[float, str]] = []
         self._began = 0.0
-        # What `$…` stands for.
+        # The values of `$…`.
         self._names: dict[str, Any] = {}
         # Up to where each partition has been shown.
         # By topic id and partition.
@@ -212,7 +212,7 @@ class _Stage:
             self._names[client] = member_id
         self._note(f"{client} < {self._show(response)}".rstrip())
 
-    # What is shown
+    # Output
 
     def _show(self, message: Struct) -> str:
         return show(message, {value: name for name, value in self._names.items()}, hidden=_HIDDEN)

@@ -1,4 +1,4 @@
-"""aiokafka, on an event loop in a thread of its own."""
+"""aiokafka, on an event loop in its own thread."""
 
 import asyncio
 import ssl
@@ -64,7 +64,7 @@ class AiokafkaClient:
                     for record in records
                 ]
                 acknowledged = await asyncio.gather(*sent)
-                # Without acknowledgements there is nothing to tell.
+                # Without acknowledgements there are no results.
                 return [metadata.offset for metadata in acknowledged if metadata is not None]
             finally:
                 await producer.stop()

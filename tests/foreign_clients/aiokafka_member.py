@@ -39,7 +39,7 @@ class AiokafkaMember:
         self._loop.run_until_complete(self._loop.run_in_executor(None, until))
 
     def close(self) -> None:
-        # It does not tell its listener of a group that it leaves, but may still be given something.
+        # It does not call its listener when it leaves a group, but may still be given something.
         self._listener.is_closing = True
         self._journal.revoked(self._journal.owned)
         self._loop.run_until_complete(self._consumer.stop())

@@ -1,7 +1,7 @@
 """Consume, transform, produce with aiokafka.
 
-Its producer does not tell which member of a group commits, so that a member that has lost its partitions is not fenced.
-Each transactional id has its own partitions instead.
+Its producer does not send the committing member of the group, so that a member that has lost its partitions is not
+fenced. Each transactional id has its own partitions instead.
 """
 
 import asyncio

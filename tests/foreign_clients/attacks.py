@@ -30,19 +30,19 @@ from cordwood.wire.schema import Request
 from tests.wire.message_values import random_message
 
 ANSWER_WITHIN_S = 20.0
-# What is not right is not waited for.
+# Invalid requests are not awaited.
 UNANSWERED_WITHIN_S = 0.05
 CRC_POSITION = 17
 CRC_START = 21
 # The base and the largest timestamp.
 TIMES_POSITION = 27
 CLIENT_ID = "fuzz"
-# Of produce requests, by topic name.
+# Produce requests by topic name.
 PRODUCE_VERSION = 9
 # More than a connection's share of memory, were it all kept.
 UNREAD_REQUESTS = 3000
 HELD_CONNECTIONS = 60
-# What would really change the cluster, were it well-formed by chance.
+# Requests that would really change the cluster if they were well-formed by chance.
 SPARED_APIS = {"UnregisterBroker", "UpdateFeatures", "AlterConfigs", "IncrementalAlterConfigs"}
 APIS = [key for key, name in index.APIS.items() if name not in SPARED_APIS and list(request_class(key).versions)]
 
@@ -55,7 +55,7 @@ class Unforgivable(Exception):
 class Target:
     host: str
     port: int
-    # Records may be sent here; nobody reads it.
+    # Records may be sent here; it is not read.
     topic: str
     # APIs and versions of which requests are made. An encoder takes its time to be compiled: they are not all tried.
     requests: Sequence[tuple[int, int]] = ()
@@ -164,7 +164,7 @@ def an_api_that_does_not_exist(random: Random, target: Target) -> None:
 
 
 def a_request_that_makes_no_sense(random: Random, target: Target) -> None:
-    """Well-formed, of any API and version, with values that nobody would send."""
+    """Well-formed, of any API and version, with implausible values."""
     with target.connect() as connection:
         connection.sendall(_senseless_request(random, target))
         _await_anything(connection)
@@ -215,7 +215,7 @@ def records_that_are_wrong_under_a_right_checksum(random: Random, target: Target
 
 
 def records_with_strange_times_and_offsets(random: Random, target: Target) -> None:
-    """Offsets that do not count up, which the broker has to give anew, and times before time began."""
+    """Offsets that do not count up, which the broker has to give again, and times before time began."""
     offsets = [0, *sorted(random.sample(range(1, 1000), random.randrange(5)))]
     records = [(offset, random.randrange(1 << 40), b"key", b"value", ()) for offset in offsets]
     batch = encode_batch(records, last_offset=len(offsets) - 1, codec=random.choice(list(Codec)))
@@ -253,7 +253,7 @@ def records_that_swell(random: Random, target: Target) -> None:
 
 
 def slow_bytes(random: Random, target: Target) -> None:
-    """One at a time, each in a packet of its own, and right in the end."""
+    """One at a time, each in its own packet, and right in the end."""
     with target.connect() as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for byte in encode_request(ApiVersionsRequest(), 0, 77, CLIENT_ID):
@@ -279,7 +279,7 @@ def one_direction_closed(random: Random, target: Target) -> None:
 
 
 def answers_that_are_not_read(random: Random, target: Target) -> None:
-    """Thousands of requests whose answers, megabytes of them, nobody takes."""
+    """Thousands of requests whose megabytes of answers are never read."""
     connection = target.connect()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.settimeout(0.2)

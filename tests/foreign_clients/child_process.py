@@ -16,7 +16,7 @@ _PROGRAMS = ["tests.foreign_clients.group_member", "tests.foreign_clients.transf
 
 
 class ChildProcess:
-    """Runs `program(spec, orders)`, where `orders` is the end of a pipe on which it is told what to do."""
+    """Runs `program(spec, orders)`, where `orders` is the end of a pipe for commands."""
 
     def __init__(self, program: Callable[[Any, Connection], None], spec: Any) -> None:
         context = multiprocessing.get_context("forkserver")

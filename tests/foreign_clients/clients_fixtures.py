@@ -46,7 +46,7 @@ ADMINS = ("librdkafka", "kafka-python", "aiokafka", "cordwood")
 INCREMENTAL_ADMINS = ("librdkafka", "kafka-python", "cordwood")
 
 
-# Of this test run, and alive as far as is known.
+# Nodes of this test run that are alive as far as known.
 watched_nodes: list[NodeProcess] = []
 
 
@@ -76,7 +76,7 @@ def start_nodes(folder: Path, settings: Mapping[str, str] | None = None, *, port
 
 @pytest.fixture(scope="session")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes | None]:
-    """The node that most tests share; None where Kafka stands in."""
+    """The node that most tests share; None if Kafka is used instead."""
     if KAFKA is not None:
         yield None
         return
@@ -113,7 +113,7 @@ def own_node(tmp_path: Path) -> Iterator[Callable[..., Nodes]]:
 
 @pytest.fixture
 def proxy(request: pytest.FixtureRequest) -> Iterator[CuttingProxy]:
-    """A proxy that cuts connections, before a broker that clients are told to reach through it."""
+    """A proxy that cuts connections, in front of a broker that clients reach through it."""
     if KAFKA is not None:
         if KAFKA_PROXIED is None:
             pytest.skip("needs a listener that advertises the proxy; Kafka stands in for the node")
@@ -173,5 +173,5 @@ def incremental_admin(
 
 @pytest.fixture
 def librdkafka(connect: Callable[[str, Address], LibrdkafkaClient], address: Address) -> LibrdkafkaClient:
-    """The client for what a test needs but does not test."""
+    """The client for a test's preparations."""
     return connect("librdkafka", address)

@@ -87,5 +87,5 @@ class CordwoodTransformer:
             try:
                 self._consumer.seek(TopicPartition(record.topic, record.partition), record.offset)
             except ClientError as error:
-                # It is no longer ours, or not yet again: who has it begins at what is committed.
+                # It is no longer ours, or not yet again: the new owner starts at the committed offset.
                 self._journal.tell("not sought", str(error))

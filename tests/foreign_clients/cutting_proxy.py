@@ -19,7 +19,7 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 
 
 class CuttingProxy:
-    """Listens from the start; `target` may be told later."""
+    """Listens from the start; `target` may be set later."""
 
     def __init__(self, seed: int, *, mean_request_bytes: int, mean_response_bytes: int, port: int = 0) -> None:
         self.cutting = True
@@ -76,7 +76,7 @@ class CuttingProxy:
             while piece := await reader.read(65536):
                 if budget is not None and self.cutting:
                     if len(piece) >= budget:
-                        # What lies before the cut arrives.
+                        # Bytes before the cut arrive.
                         writer.write(piece[:budget])
                         await writer.drain()
                         self.cuts += 1

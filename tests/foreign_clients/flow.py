@@ -1,4 +1,4 @@
-"""Cordwood's own client at work: one side sends numbers without a pause, the other reads them, until told to end.
+"""Cordwood's own client at work: one side sends numbers without a pause, the other reads them, until stopped.
 
 Once with threads, once with asyncio; plainly, or in transactions some of which are aborted.
 """
@@ -18,7 +18,7 @@ from tests.foreign_clients.cordwood_client import connection_settings, opened
 from tests.foreign_clients.kafka_client import PATIENCE_S, Address, eventually
 
 PARTITIONS = 3
-# Of what an earlier life of the node wrote and could not tell of: it remembers the last batch of a producer, no others.
+# Records of the node's previous run whose acknowledgement was lost: it remembers only a producer's last batch.
 UNKNOWN_OFFSET = -1
 _BURST = 50
 _PAUSE_S = 0.002
@@ -31,11 +31,11 @@ class Flow:
     """The state of a flow. It continues until `end`."""
 
     sent: int = 0
-    """Of these each has to be read, once."""
+    """Numbers that must each be read once."""
     offsets: list[int] = field(default_factory=list)
     """As they were acknowledged, where they are asked for: of 0, 1, 2, …"""
     read: list[list[tuple[int, int]]] = field(default_factory=lambda: [[] for _ in range(PARTITIONS)])
-    """Of each partition: offset and number."""
+    """For each partition: offset and number."""
     end: Event = field(default_factory=Event)
     is_sent: Event = field(default_factory=Event)
 
@@ -94,7 +94,7 @@ _READING = {"auto.offset.reset": "earliest", "isolation.level": "read_committed"
 
 @contextmanager
 def flow_of_threads(address: Address, topic: str, *, transactional: bool = False) -> Iterator[Flow]:
-    """At the end of `with` all that was sent is read."""
+    """At the end of `with` all records have been read."""
     flow = Flow()
     with ThreadPoolExecutor(2) as pool:
         sending = pool.submit(_send_in_transactions if transactional else _send, flow, address, topic)

@@ -4,7 +4,7 @@
     python tests/foreign_clients/fuzz.py --seconds 60 --seed 7 --bootstrap localhost:9092
 
 Afterwards the node's other clients have seen no error, it holds no more memory than before (within `MAX_GROWTH_BYTES`),
-no exception of its own stands in its log, and it answers.
+no exception of its own is in its log, and it answers.
 """
 
 import sys
@@ -27,11 +27,11 @@ from tests.foreign_clients.workload import SteadyProducer, SteadyReader
 
 PROCESSES = 2
 THREADS = 4
-# A requirement of memory: whatever is sent, and however long.
+# A requirement of memory: for any input, and any duration.
 MAX_GROWTH_BYTES = 40 << 20
-# Of what others do meanwhile.
+# The other clients' activity.
 RECORDS_PER_SECOND = 5_000
-# A fuzzed request must not fill the node with topics. Who cannot connect for a crowd before it is not the point here.
+# A fuzzed request must not fill the node with topics. Connections rejected because of the limit are not the point here.
 NODE_SETTINGS = {"auto.create.topics.enable": "false", "socket.listen.backlog.size": "1000"}
 
 
@@ -64,7 +64,7 @@ class Report:
 
 
 def fuzz(address: Address, seconds: float, seed: int, node: Nodes | None = None) -> Report:
-    """`node`: the process, to look at its memory and its log; not at hand when it is somebody else's."""
+    """`node`: the process, to look at its memory and its log; not available when it is foreign."""
     report = Report()
     client = LibrdkafkaClient(address)
     busy, fuzzed = (f"{role}-{Random().randbytes(4).hex()}" for role in ("busy", "fuzzed"))
@@ -111,7 +111,7 @@ def _attack_each_once(target: Target, seed: int) -> Attacked:
 
 
 def _attack(target: Target, seconds: float, seed: int) -> Attacked:
-    """In processes of their own, so that they do not take the others' time."""
+    """In separate processes, so that they do not take the others' time."""
     with ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
         attackers = [pool.submit(_attack_in_threads, target, seconds, f"{seed} {i}") for i in range(PROCESSES)]
         return sum((attacker.result() for attacker in attackers), Attacked())

@@ -24,7 +24,7 @@ from tests.foreign_clients.member_journal import Place
 class GroupDescription:
     # In one spelling: "stable", "empty", "preparingrebalance", …
     state: str
-    # "consumer" or "classic"; None where the library does not tell.
+    # "consumer" or "classic"; None if the library does not report it.
     type: str | None
     # None where the library does not decode them.
     assignments: list[set[Place]]
@@ -173,7 +173,7 @@ class AiokafkaGroups:
         self._admin = self._loop.run_until_complete(self._opened(address))
 
     def groups(self) -> dict[str, str]:
-        """It does not tell their states."""
+        """It does not report their states."""
         listed = self._loop.run_until_complete(self._admin.list_consumer_groups())
         return dict.fromkeys((name for name, _protocol in listed), "")
 

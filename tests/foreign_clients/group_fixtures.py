@@ -24,7 +24,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="session")
 def groups_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
-    """Of the node that tests of groups and transactions share."""
+    """Settings of the node that tests of groups and transactions share."""
     if KAFKA is not None:
         yield Address(KAFKA)
         return

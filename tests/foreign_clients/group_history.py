@@ -38,7 +38,7 @@ class GroupHistory:
         return [event for event in self.events if event.kind in kinds]
 
     def story(self, places: Collection[Place]) -> str:
-        """All that happened to these partitions, and which commits were refused: for who wonders why a check failed."""
+        """All that happened to these partitions, and which commits were refused: to explain a failed check."""
         lines = []
         for event in self.events:
             about = [str(place) for place in event.places if place in places]
@@ -65,7 +65,7 @@ class GroupHistory:
         assert repeated == {}, self.story({record.place for _, record in repeated})
 
     def check_owned_by_one_at_a_time(self) -> None:
-        """Nobody is given a partition before its owner has given it up. Holds as long as nobody crashes or stalls."""
+        """No member is assigned a partition before its owner has released it. Holds without crashes or stalls."""
         owner: dict[Place, str] = {}
         for event in self.events:
             for place in event.places:
@@ -88,7 +88,7 @@ class GroupHistory:
                 last[key] = record.offset
 
     def check_each_processed(self, ends: Mapping[Place, int], *, once: bool = True) -> None:
-        """All records before these ends; with `once` none of them again, but for what nobody could commit."""
+        """All records before these ends; with `once` none of them again, except uncommitted ones."""
         expected = {Position(*place, offset): 1 for place, end in ends.items() for offset in range(end)}
         found = self.counted()
         assert sorted(expected.keys() - found.keys()) == []
@@ -117,7 +117,7 @@ class GroupHistory:
         return given_up
 
     def check_committed_once(self) -> None:
-        """Nobody commits work that has been committed before. A member that was given up may do it without a commit."""
+        """No committed work is committed again. A member that was given up may do it without a commit."""
         undone: Undone = defaultdict(list)
         times: Counter[Position] = Counter()
         for event in self.events:
@@ -135,7 +135,7 @@ def _commit(undone: Undone, event: Event) -> list[Position]:
         if event.kind == "processed":
             undone[key].append(record)
         elif event.kind == "committed":
-            # What is committed is the offset of the next record.
+            # The committed offset is that of the next record.
             committed += [done for done in undone[key] if done.offset < record.offset]
             undone[key] = [done for done in undone[key] if done.offset >= record.offset]
     return committed

@@ -1,6 +1,6 @@
-"""A member of a consumer group: a program that real people could have written, in a process of its own.
+"""A member of a consumer group: a program that real people could have written, in a separate process.
 
-It works on each record (that is: writes it down), commits what it has done, and does as it is told on a pipe.
+It works on each record (that is: writes it down), commits what it has done, and obeys commands on a pipe.
 """
 
 import os
@@ -13,7 +13,7 @@ from tests.foreign_clients import aiokafka_member, cordwood_member, kafka_python
 from tests.foreign_clients.member_journal import Journal
 from tests.foreign_clients.member_spec import MemberSpec
 
-# How long a member that has nothing to do takes to hear what it is told.
+# The time in which an idle member notices a command.
 POLL_S = 0.05
 
 LEAVE = "leave"
@@ -22,7 +22,7 @@ GO_ON = "go on"
 
 
 class GroupConsumer(Protocol):
-    """A library's consumer. What it is given, loses and reads goes into the journal."""
+    """A library's consumer. Assignments, losses and records go into the journal."""
 
     def poll(self, wait_s: float) -> None: ...
 
@@ -31,7 +31,7 @@ class GroupConsumer(Protocol):
         ...
 
     def stall(self, until: Callable[[], object]) -> None:
-        """Polls no more until then. What the library does by itself goes on."""
+        """Polls no more until then. The library's background work continues."""
         ...
 
     def close(self) -> None:
@@ -48,7 +48,7 @@ LIBRARIES: dict[str, Callable[[MemberSpec, Journal], GroupConsumer]] = {
 
 
 def run(spec: MemberSpec, orders: Connection) -> None:
-    """Until it is told to leave, is killed, or nobody is there to tell it anything."""
+    """Runs until it is told to leave, is killed, or its parent has exited."""
     with spec.journal.with_suffix(".log").open("ab") as log:
         os.dup2(log.fileno(), 2)
     journal = Journal(spec.journal, spec.name)

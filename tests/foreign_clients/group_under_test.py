@@ -18,7 +18,7 @@ from tests.foreign_clients.member_spec import MemberSpec
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Of a member: which library, and how it takes part."""
+    """A member's library and settings."""
 
     library: str
     protocol: str
@@ -120,7 +120,7 @@ class Group:
         return GroupHistory(event for member in self.members for event in member.events())
 
     def await_owners(self, members: Sequence[Member], partitions: int) -> dict[str, set[Place]]:
-        """Until these members share the partitions of the topic among them; who has what."""
+        """Until these members share the partitions of the topic among them; the owners."""
         return self.await_shared(members, {Place(self.topic, partition) for partition in range(partitions)})
 
     def await_shared(self, members: Sequence[Member], places: set[Place]) -> dict[str, set[Place]]:
@@ -158,10 +158,10 @@ def _is_even(shares: dict[str, set[Place]]) -> bool:
 
 
 class Feed:
-    """Writes to all partitions of a topic, as much as it is told."""
+    """Writes a given number of records to all partitions of a topic."""
 
     def __init__(self, address: Address, topic: str, partitions: int) -> None:
-        # Of each partition.
+        # Per partition.
         self.ends = {Place(topic, partition): 0 for partition in range(partitions)}
         self._producer = Producer(connection_settings(address) | {"linger.ms": 0, "enable.idempotence": True})
 

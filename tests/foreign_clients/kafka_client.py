@@ -1,6 +1,6 @@
 """The interface of all Kafka clients in these tests, and its values.
 
-An implementation per real client stands next to this: `librdkafka_client`, `kafka_python_client`, `aiokafka_client`,
+Each real client has an implementation beside this: `librdkafka_client`, `kafka_python_client`, `aiokafka_client`,
 `kcat_client`, and `cordwood_client`, our own. A client takes part as a real program would use it: no request is made by
 hand.
 """
@@ -15,7 +15,7 @@ LATEST = -1
 EARLIEST = -2
 
 PATIENCE_S = 30.0
-# Of a partition, at a time.
+# The offset of a partition at a time.
 MAX_FETCH_BYTES = 1 << 20
 
 
@@ -43,14 +43,14 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A record as it was read."""
+    """A record that was read."""
 
     offset: int
     value: bytes | None
     key: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
     timestamp_ms: int
-    # 0: CreateTime, 1: LogAppendTime; None where the client does not tell.
+    # 0: CreateTime, 1: LogAppendTime; None if the client does not report it.
     timestamp_type: int | None
 
 
@@ -117,7 +117,7 @@ class Client(Protocol):
     def produce(
         self, topic: str, records: Sequence[Record], *, partition: int = 0, how: Sending = DEFAULT_SENDING
     ) -> list[int]:
-        """Sends them all, and returns the offsets that were acknowledged where the client tells (kcat does not)."""
+        """Sends them all, and returns the offsets that were acknowledged if the client reports them (kcat does not)."""
         ...
 
     def reader(

@@ -28,7 +28,7 @@ _UNKNOWN_TOPIC_OR_PARTITION = 3
 
 
 class KcatClient:
-    """It cannot set timestamps, tells no offsets, and gives all records of a call the same headers."""
+    """It cannot set timestamps, reports no offsets, and gives all records of a call the same headers."""
 
     name = "kcat"
 
@@ -115,7 +115,7 @@ class KcatClient:
 
 
 class KcatReader:
-    """A kcat that goes on reading; a thread takes what it prints apart."""
+    """A kcat that continues reading; a thread takes what it prints apart."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -189,7 +189,7 @@ class LibrdkafkaReader:
         self._consumer = consumer
 
     def poll(self, wait_s: float) -> list[Stored]:
-        # `consume` waits until it has all that it was asked for: first one, then what else has come.
+        # `consume` waits until it has everything that it was asked for: first one, then what else has come.
         first = self._consumer.poll(wait_s)
         messages = [] if first is None else [first, *self._consumer.consume(10_000, 0)]
         records = []
@@ -206,7 +206,7 @@ class LibrdkafkaReader:
 def connection_settings(address: Address) -> dict[str, Any]:
     settings: dict[str, Any] = {
         "bootstrap.servers": address.bootstrap,
-        # What it would write to stderr about a broker that is away for a while.
+        # Suppresses its log lines about a broker that is down for a while.
         "log_level": 2,
         "reconnect.backoff.ms": 20,
         "reconnect.backoff.max.ms": 200,

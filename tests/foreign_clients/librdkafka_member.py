@@ -70,14 +70,14 @@ class LibrdkafkaMember:
     def _is_record(self, message: Message) -> bool:
         if (error := message.error()) is None:
             return True
-        # Beside the group's own troubles, of which it recovers by itself, nothing should happen.
+        # Beside the group's own troubles, of which it recovers automatically, nothing should happen.
         self._journal.tell("error", str(error))
         return False
 
     def _is_stale(self, message: Message) -> bool:
-        """librdkafka may begin to fetch a partition that it was given for a moment only, go on with it, and hand out
-        what it has when it is given it again: 0.2 ms after that, which is before it can have asked for anything. What
-        it should read follows."""
+        """librdkafka may begin to fetch a partition that it was given for a moment only, continue with it, and hand out
+        what it has when it is given it again: 0.2 ms after that, which is before it can have asked for anything. The
+        records that it should read follow."""
         position = _position(message)
         is_stale = position.offset < self._next_offsets.get(position.place, 0)
         if is_stale:
@@ -87,7 +87,7 @@ class LibrdkafkaMember:
         return is_stale
 
     def _assigned(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        # Also told while it is closed, of what it does not take any more.
+        # Also called while it is closed, for partitions that it does not take any more.
         if self._is_closing:
             return
         # Before it waits for anything: later it may be another one.
@@ -133,7 +133,7 @@ def member_settings(spec: MemberSpec) -> dict[str, Any]:
 
 
 def generation(consumer: Consumer) -> int:
-    """It is told only within what producers are given: a mark of seven bytes, the generation, names."""
+    """It is available only within the group metadata for producers: a mark of seven bytes, the generation, names."""
     (number,) = struct.unpack_from("=i", consumer.consumer_group_metadata(), 7)
     return cast(int, number)
 

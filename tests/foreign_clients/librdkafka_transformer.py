@@ -1,6 +1,6 @@
 """Consume, transform, produce with librdkafka.
 
-Its `send_offsets_to_transaction` does not heed its timeout, and may wait for ever once the group's coordinator has died
+Its `send_offsets_to_transaction` does not heed its timeout, and may wait forever once the group's coordinator has died
 and Metadata does not name that broker any more (confluentinc/librdkafka#5456, #5511). All that a program can do about
 it is to end, and to be started again.
 """
@@ -14,7 +14,7 @@ from tests.foreign_clients.librdkafka_client import connection_settings
 from tests.foreign_clients.member_journal import Journal
 from tests.foreign_clients.transforming import BATCH, Steps, TransformerSpec, limited, transformed
 
-# Of a call that is told to return within half of it.
+# The limit for a call whose timeout is half of it.
 STALLED_AFTER_S = 20.0
 
 
@@ -87,7 +87,7 @@ class LibrdkafkaTransformer:
             try:
                 self._consumer.seek(place)
             except KafkaException as error:
-                # It is no longer ours, or not yet again: who has it begins at what is committed.
+                # It is no longer ours, or not yet again: the new owner starts at the committed offset.
                 self._journal.tell("not sought", str(error.args[0]))
 
 

@@ -46,7 +46,7 @@ class Event:
 
 
 class Journal:
-    """The member's side. What it was given and what it has done, and what of that is not committed yet."""
+    """The member's side. Its assignment, its processed records, and those not committed yet."""
 
     def __init__(self, path: Path, member: str) -> None:
         self._descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY)

@@ -1,4 +1,4 @@
-"""Three nodes as processes of their own, each a broker and a controller, which are killed and started again."""
+"""Three nodes as separate processes, each a broker and a controller, which are killed and started again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SETTINGS = {
     "process.roles": "broker,controller",
     "controller.listener.names": "CONTROLLER",
     "default.replication.factor": "3",
-    # What a new controller goes by, until it has heard of a broker.
+    # The session timeout that a new controller uses for brokers that it has not heard from.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
     "min.insync.replicas": "2",
@@ -102,7 +102,7 @@ class NodeCluster:
     def open_descriptors(self) -> int:
         return sum(node.open_descriptors() for node in self.nodes.values())
 
-    # Who does what
+    # Roles
 
     def partition_leader(self, topic: str, partition: int = 0) -> int:
         def leader() -> int | None:

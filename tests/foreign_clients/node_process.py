@@ -1,4 +1,4 @@
-"""A node as a process of its own, started with the command that people use."""
+"""A node as a separate process, started with the command that people use."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from typing import IO, Protocol
 
 # Far more than a start takes, also where many run at once.
 READY_WITHIN_S = 120.0
-# What the tests are told by the environment is no setting of a node.
+# Variables for the tests are not settings of a node.
 OF_TESTS = ("CORDWOOD_TEST_", "CORDWOOD_PYSPARK_")
 TELLS_OF_PROCESSES = Path("/proc/self/fd").exists()
 
@@ -169,7 +169,7 @@ def environment() -> dict[str, str]:
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """A port that nobody listens on now."""
+    """A free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.bind((host, 0))

@@ -32,7 +32,7 @@ def test_records_go_when_there_are_too_many(own_node: StartNode) -> None:
     client.create_topic("bounded", configs={"retention.bytes": "2000000", "segment.bytes": "1048576"})
     for _ in range(10):
         client.produce("bounded", [Record(b"x" * 1000)] * 500, how=Sending(batch_bytes=100_000))
-    # A reader that begins at the log start may find that it has just gone on: then it is asked again.
+    # A reader that begins at the log start may find that it has just continued: then it is asked again.
     offsets = eventually(
         lambda: [record.offset for record in read_all(client, "bounded")], lambda offsets: offsets[0] > 1000
     )

@@ -1,6 +1,6 @@
 """Numbers are read, transformed and written in transactions by processes that are killed at random points.
 
-What a read_committed consumer finds in the end is each number's transform, once.
+In the end a read_committed consumer finds each number's transform, once.
 """
 
 import signal
@@ -111,7 +111,7 @@ class Slot:
         return self._process is not None and not self.is_running and self._process.await_end() == STALLED
 
     def end(self, *, may_stall: bool = False) -> None:
-        """`may_stall`: its library may have stalled since, whereupon the process ends by itself."""
+        """`may_stall`: its library may have stalled since, whereupon the process ends automatically."""
         assert self._process is not None
         try:
             self._process.tell("end")
@@ -166,7 +166,7 @@ def slots(
     admin.create_topic(topic, SOURCE_PARTITIONS)
     admin.create_topic(f"{topic}-sink", SINK_PARTITIONS)
     if worker.protocol == "consumer":
-        # Its members are no static ones: who dies is missed, and others take over.
+        # Its members are dynamic: a dead one expires, and others take over.
         short = ConfigChange("set", "consumer.session.timeout.ms", "1000")
         admin.change_configs(Resource("group", f"g-{topic}"), [short])
     slots = [Slot(number, worker, address, topic, tmp_path) for number in range(2)]

@@ -1,6 +1,6 @@
 """Clients on three nodes, of which those are killed that they need most: coordinators and leaders.
 
-Numbers are read, transformed and written in transactions meanwhile, and each counts once.
+Numbers are read, transformed and written in transactions in the meantime, and each counts once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.foreign_clients.node_cluster import NodeCluster
 from tests.foreign_clients.test_exactly_once import SINK_PARTITIONS, SOURCE_PARTITIONS, WORKERS, Numbers, Slot
 
 NUMBERS_PER_ROUND = 40
-# Of a group and a producer that find their coordinators again on a machine that is busy.
+# The time for a group and a producer to find their coordinators again on a busy machine.
 PATIENCE_S = 150.0
 # For records, before workers that have ended are looked for.
 SLICE_S = 2.0

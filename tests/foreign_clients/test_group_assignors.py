@@ -32,7 +32,7 @@ def viewer(groups_address: Address) -> Iterator[KafkaPythonGroups]:
 
 @pytest.mark.parametrize("assignor", ["range", "roundrobin"])
 def test_clients_of_four_libraries_share_a_group(assignor: str, group: Group, feed: CreateFeed) -> None:
-    """Whichever of them leads, and whoever leaves."""
+    """For any leader, and any leaving member."""
     records = feed(PARTITIONS)
     libraries = ("aiokafka", "cordwood", "librdkafka", "kafka-python")
     members = [group.start(Kind(library, "classic", assignor)) for library in libraries]
@@ -92,7 +92,7 @@ def test_cordwood_and_another_client_share_a_group_under_either_leader(
 def test_retained_partitions_are_processed_during_a_cooperative_rebalance(
     kinds: tuple[Kind, Kind], group: Group, feed: CreateFeed, viewer: KafkaPythonGroups
 ) -> None:
-    """One member does not answer, so that the rebalance cannot come to its end before it is let go on."""
+    """One member does not answer, so that the rebalance cannot come to its end before it is let continue."""
     records = feed(PARTITIONS)
     working, frozen = group.start(kinds[0], commits_async=True), group.start(kinds[1])
     group.await_owners([working, frozen], PARTITIONS)

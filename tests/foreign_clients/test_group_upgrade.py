@@ -73,8 +73,8 @@ def test_a_group_changes_its_protocol_while_it_works(
 
 
 def test_a_group_whose_assignments_carry_their_own_data_is_not_upgraded(group: Group, feed: CreateFeed) -> None:
-    """As those of librdkafka's cooperative-sticky do from the second generation on: the newcomer is refused, and nobody
-    else notices."""
+    """As those of librdkafka's cooperative-sticky do from the second generation on: the newcomer is refused, and the
+    others do not notice."""
     records = feed(PARTITIONS)
     for _ in range(2):
         group.start(COOPERATIVE)

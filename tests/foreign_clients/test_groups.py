@@ -9,7 +9,7 @@ from tests.foreign_clients.kafka_client import ConfigChange, Resource, eventuall
 from tests.foreign_clients.librdkafka_client import LibrdkafkaClient
 
 PARTITIONS = 6
-# For members that are to be missed soon. What must hold does so as well when a slow machine takes one for dead.
+# For members that are to be missed soon. The invariants also hold if a member expires on a slow machine.
 SHORT_SESSION_MS = 1500
 
 CreateFeed = Callable[[int], Feed]

@@ -156,7 +156,7 @@ def test_every_client_writes_and_reads_over_ipv6(own_node: StartNode, connect: C
 
 
 def test_clients_of_several_listeners_meet(own_node: StartNode, ca: Authority, connect: Connect) -> None:
-    """Each client is told the address of the listener that it came by, so that it stays there."""
+    """Each client gets the address of the listener that it uses, so that it stays there."""
     inside, secure, outside = free_port(), free_port(), free_port()
     node = own_node(
         {

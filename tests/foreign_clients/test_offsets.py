@@ -231,7 +231,7 @@ def test_closing_with_auto_commit_commits(library: str, groups_address: Address,
 def test_a_group_continues_after_its_node_restarts(
     name: str, end: Callable[[Nodes], object], own_node: Callable[..., Nodes], topic: str, tmp_path: Path
 ) -> None:
-    """Members stay, and go on where they were: what was committed is not worked on again."""
+    """Members stay, and continue where they were: what was committed is not worked on again."""
     node = own_node(SETTINGS)
     address = Address(node.bootstrap)
     viewer = LibrdkafkaGroups(address)

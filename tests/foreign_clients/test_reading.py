@@ -79,7 +79,7 @@ def test_an_empty_partition_begins_and_ends_at_zero(client: Client, librdkafka: 
 def test_an_offset_past_the_end_is_out_of_range(librdkafka: LibrdkafkaClient, numbers: str) -> None:
     with pytest.raises(Refused) as refused:
         read(librdkafka, numbers, 1, start=5000)
-    # librdkafka tells it under a code of its own when it may not reset: _AUTO_OFFSET_RESET.
+    # librdkafka reports it under its own code when it may not reset: _AUTO_OFFSET_RESET.
     assert refused.value.code == -140
     assert "out of range" in str(refused.value).lower()
 

@@ -1,4 +1,4 @@
-"""Consumers that fetch in sessions (KIP-227): the node remembers what they read, and is told the changes."""
+"""Consumers that fetch in sessions (KIP-227): the node keeps their partitions, and gets only the changes."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ def wide(librdkafka: LibrdkafkaClient, topic: str) -> str:
 
 
 def cordwood_consumer(address: Address) -> cordwood.Consumer:
-    # A topic that is deleted is not to be made anew by asking for it.
+    # A topic that is deleted is not to be recreated by asking for it.
     settings = consumer_settings("read_uncommitted") | {"allow.auto.create.topics": False}
     return cordwood.Consumer(settings, **connection_settings(address))
 

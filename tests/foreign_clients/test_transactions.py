@@ -26,7 +26,7 @@ Open = Callable[..., TransactionalProducer]
 
 @pytest.fixture(params=PRODUCERS)
 def open_producer(request: pytest.FixtureRequest, groups_address: Address) -> Iterator[Open]:
-    """Of each library in turn."""
+    """For each library in turn."""
     opened: list[TransactionalProducer] = []
 
     def open_one(transactional_id: str, timeout_ms: int = 60_000) -> TransactionalProducer:
@@ -85,7 +85,7 @@ def test_nothing_beyond_an_open_transaction_is_read(
     groups_admin.produce(place.topic, [Record(b"beyond")])
     with Reading(groups_admin.reader(place.topic, start=0, isolation="read_committed")) as reading:
         assert [record.value for record in reading.take(1)] == [b"before"]
-        # Whoever reads everything sees it all, so it would have been there to be read.
+        # A read_uncommitted consumer sees everything, so it was available.
         assert [r.value for r in read(groups_admin, place.topic, 3)] == [b"before", b"within", b"beyond"]
         assert reading.reader.poll(0.5) == []
         producer.commit()

@@ -1,7 +1,7 @@
 """Reads numbers, writes what it makes of them, and commits both in one transaction: a process that dies at any point.
 
-Consume-transform-produce, as the documentation of each library shows it. It may be told at which of its steps to die;
-then it is killed a moment later, within what it does next.
+Consume-transform-produce, as the documentation of each library shows it. It can be configured to die at one of its
+steps; then it is killed a moment later, within what it does next.
 """
 
 import os
@@ -37,7 +37,7 @@ LIBRARIES: dict[str, Callable[[TransformerSpec, Steps, Journal], Transformer]] =
 
 
 def run(spec: TransformerSpec, orders: Connection) -> None:
-    """Until it is told to end, or dies. An error that its library does not get over ends it too."""
+    """Runs until it is stopped, or dies. An error that its library does not get over ends it too."""
     with spec.journal.with_suffix(".log").open("ab") as log:
         os.dup2(log.fileno(), 2)
     journal = Journal(spec.journal, spec.name)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-# Of the records that are to be had, into one transaction.
+# The maximum number of available records per transaction.
 BATCH = 5
-# Of the transactions, aborted for no reason but to see that they leave nothing behind.
+# The share of transactions aborted on purpose, to check that they leave nothing behind.
 ABORTED = 0.15
 
 

@@ -1,4 +1,4 @@
-"""A producer and a reader that go on until they are told to stop, and remember what they saw."""
+"""A producer and a reader that run until they are stopped, and record their observations."""
 
 import threading
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class SteadyProducer:
     def __init__(self, address: Address, topic: str, *, per_second: int = 20_000) -> None:
         self.acknowledged: dict[int, int] = {}  # offset → number
         self.failures: list[str] = []
-        # What the library reports beside deliveries: lost connections, for one.
+        # Errors that the library reports beside deliveries, such as lost connections.
         self.events: list[str] = []
         self._topic = topic
         self._producer = Producer(
@@ -49,7 +49,7 @@ class SteadyProducer:
         assert not self.failures, self.failures[0]
 
     def stop(self) -> int:
-        """Sends no more, waits for what is under way, and returns how many were sent."""
+        """Sends no more, waits for what is in progress, and returns how many were sent."""
         self._stopping.set()
         self._thread.join()
         return self._sent

@@ -126,7 +126,7 @@ def alter(cluster: MixedCluster, topic: str, name: str, value: str) -> None:
 
 
 def config_at(cluster: MixedCluster, node_id: int, topic: str, name: str) -> str | None:
-    """A topic's configuration as that very node tells it."""
+    """A topic's configuration as reported by that node."""
     resource = DescribeConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=[name])
     response = _ask(cluster, node_id, DescribeConfigsRequest(resources=[resource]), 4, DescribeConfigsResponse)
     (result,) = response.results

@@ -152,8 +152,8 @@ class ExactlyOnceCopy(Load):
     that of its group, classic or consumer.
 
     Not with librdkafka: where the group's coordinator is killed between AddOffsetsToTxn and TxnOffsetCommit, and it
-    takes the cluster seconds to notice, librdkafka 2.16 asks nobody any more and waits in send_offsets_to_transaction,
-    whatever the timeout.
+    takes the cluster seconds to notice, librdkafka 2.16 sends no more requests and waits in
+    send_offsets_to_transaction, whatever the timeout.
     """
 
     def __init__(self, bootstrap: str, source: str, target: str, protocol: str) -> None:

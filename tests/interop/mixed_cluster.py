@@ -36,7 +36,7 @@ appender.f.layout.pattern=[%d] %p %m (%c)%n
 rootLogger.level=info
 rootLogger.appenderRef.f.ref=F
 """
-# What Kafka's tools log; their output is their own.
+# The log lines of Kafka's tools; their output is their own.
 _TOOL_LOG4J = """status=error
 appender.f.type=File
 appender.f.name=F
@@ -294,8 +294,10 @@ class MixedCluster:
     def kafka(self, name: str, *arguments: str, timeout_s: float = 180) -> str:
         """Runs one of Kafka's command line tools by its class, and returns its output. Raises AssertionError if it
         fails."""
-        command = [*_java(self.root, "tools.log4j2.properties"), name, *arguments]
-        return _run(command, timeout_s)
+        return _run(self.kafka_command(name, *arguments), timeout_s)
+
+    def kafka_command(self, name: str, *arguments: str) -> list[str]:
+        return [*_java(self.root, "tools.log4j2.properties"), name, *arguments]
 
     def cordwood(self, *arguments: str, timeout_s: float = 120) -> str:
         """Runs `cordwood`, and returns its output. Raises AssertionError if it fails."""
@@ -308,7 +310,7 @@ def _run(command: list[str], timeout_s: float) -> str:
     return done.stdout
 
 
-# What the fixture `start_cluster` is.
+# The type of the fixture `start_cluster`.
 StartCluster = Callable[..., MixedCluster]
 
 
@@ -328,7 +330,7 @@ def _cordwood() -> list[str]:
 
 
 def _identifier() -> str:
-    """An id as Kafka prints it; one that begins with a dash would be taken for an option."""
+    """An id as Kafka prints it; one that begins with a dash would be mistaken for an option."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
 
 

@@ -16,7 +16,7 @@ TRANSFERS = "transfers"
 # By the protocol of the group that copies the orders there.
 COPIES = {"classic": "orders-by-classic", "consumer": "orders-by-consumer"}
 TOPICS = {ORDERS, TRANSFERS, *COPIES.values()}
-# How much of it shows that load goes on.
+# How much of it shows that load continues.
 _MORE = 10
 _INTERNAL = {"__consumer_offsets", "__transaction_state"}
 

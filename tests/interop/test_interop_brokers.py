@@ -41,7 +41,7 @@ def test_brokers_of_one_kind_serve_under_a_controller_of_the_other(
                 workload.goes_on()
                 cluster.start(node_id)
                 await_in_sync(cluster)
-        # Brokers go on without a controller, and follow it again afterwards.
+        # Brokers continue without a controller, and follow it again afterwards.
         for end in (cluster.kill, cluster.stop):
             end(1)
             workload.goes_on()

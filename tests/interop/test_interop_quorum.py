@@ -74,13 +74,13 @@ def test_a_mixed_quorum_elects_leaders_of_both_kinds(start_cluster: StartCluster
 
 def _depose(cluster: MixedCluster, leader: int, successor: int | None) -> int:
     """Kills the quorum's leader, and returns the next one. A successor is the only one with the newest records: the
-    other node stands still until it lacks some."""
+    other node stalls until it lacks some."""
     paused = [node for node in cluster.nodes.values() if successor is not None and node.id not in (leader, successor)]
     for node in paused:
         cluster.pause(node.id)
     if successor is not None:
         (behind,) = paused
-        # More than the response of the fetch that it sent last, which it will find when it goes on.
+        # More than the response of the fetch that it sent last, which it will find when it continues.
         target = end_offset(behind.metadata) + 5
         until(lambda: end_offset(cluster.nodes[successor].metadata) >= target)
     cluster.kill(leader)

@@ -1,4 +1,4 @@
-"""Waiting for what a cluster will come to."""
+"""Waits for states of a cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PAUSE_S = 0.1
 
 
 def until(is_so: Callable[..., bool], *arguments: object, timeout_s: float = _TIMEOUT_S) -> None:
-    """Returns when `is_so(*arguments)` says so. A cluster that changes may refuse the question meanwhile."""
+    """Returns when `is_so(*arguments)` says so. A cluster may reject the query during a change."""
     deadline = time.monotonic() + timeout_s
     while True:
         try:

@@ -1,6 +1,5 @@
-"""Nodes of a cluster as processes of their own, formatted and started with the commands that people use."""
+"""Nodes of a cluster as separate processes, formatted and started with the commands that people use."""
 
-import os
 import signal
 import socket
 import subprocess
@@ -153,14 +152,14 @@ def run_cordwood(*arguments: str) -> None:
 
 def is_alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        state = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return state.rpartition(")")[2].split()[0] != "Z"
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
+    """Free ports."""
     with ExitStack() as held:
         probes = [held.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:

@@ -1,4 +1,4 @@
-"""The checks of `make chaos` find what they are there for, in histories that were made to violate them."""
+"""The checks of `make chaos` find violations in histories made for that."""
 
 from __future__ import annotations
 

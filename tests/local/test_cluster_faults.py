@@ -19,7 +19,7 @@ from chaos.run import Load, LoadPlan, Run
 from cordwood import Admin
 
 PLAN = LoadPlan(per_second=300, transformers=0, members=1)
-# Of most faults: longer than a session of these brokers.
+# The duration of most faults: longer than a session of these brokers.
 HOLD_S = 3.0
 SETTINGS = {
     "broker.session.timeout.ms": "2000",
@@ -95,7 +95,7 @@ def test_a_failed_disk_takes_only_its_own_partitions_offline(cluster: ChaosClust
         gone = failing.rename(failing.with_name("gone"))
         failing.touch()
         until(lambda: led_by(scene, victim) <= partitions_on(healthy, scene), "others lead what was on the failed disk")
-        # It is still trusted with what is on its other disk, and nobody waits for what is on the failed one.
+        # It keeps the partitions of its other disk, and nothing waits for those of the failed one.
         assert led_by(scene, victim)
         run.load.await_progress()
         victim.stop()

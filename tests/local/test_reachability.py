@@ -1,4 +1,4 @@
-"""When operators hear that controllers cannot be reached."""
+"""Operators are warned when controllers cannot be reached."""
 
 from cordwood.quorum.reachability import GRACE_S, REPEAT_S, Reachability
 from cordwood.runtime.network import Address

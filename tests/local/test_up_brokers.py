@@ -2,6 +2,8 @@
 
 import json
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cordwood.local.folder import ClusterFolder
+from cordwood.local.folder import BadFolder, ClusterFolder
 from cordwood.local.layout import Layout
 from cordwood.registry import RegistryClient
 from tests.local.local_nodes import PATIENCE_S, UpProcess, free_ports, is_alive, up
@@ -87,7 +89,7 @@ def test_each_broker_has_a_schema_registry_that_outlives_it() -> None:
         assert len(set(urls)) == 3
         client = RegistryClient(",".join(urls))
         first = client.register("orders-value", '"int"')
-        # What one registry has written, the others tell after the next write.
+        # Schemas written by one registry are returned by the others after the next write.
         for url in urls:
             assert RegistryClient(url).register("orders-value", '"long"').version == 2
             assert RegistryClient(url).version("orders-value", 1).id == first.id
@@ -154,6 +156,20 @@ def test_a_port_that_is_taken_stops_the_start(tmp_path: Path) -> None:
 def test_what_a_failed_start_of_one_node_leaves_does_not_keep_a_cluster_out(tmp_path: Path) -> None:
     (tmp_path / ".lock").touch()
     assert len(ClusterFolder.open_or_create(tmp_path, Layout(3), first_port=0).members) == 3
+
+
+def test_a_node_that_has_lost_its_data_is_named_with_what_makes_it_begin_anew(tmp_path: Path) -> None:
+    folder = ClusterFolder.open_or_create(tmp_path, Layout(3), first_port=0)
+    lost = folder.members[1]
+    shutil.rmtree(folder.data(lost))
+    folder.data(lost).mkdir()
+    (folder.data(lost) / ".lock").touch()
+    with pytest.raises(BadFolder) as refused:
+        ClusterFolder.open_or_create(tmp_path, Layout(3))
+    assert str(refused.value).startswith(f"there is no data in {folder.data(lost)}, and there was.")
+    command = shlex.split(str(refused.value).splitlines()[-1])
+    subprocess.run([sys.executable, "-m", *command], check=True, stdout=subprocess.PIPE)
+    ClusterFolder.open_or_create(tmp_path, Layout(3))
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ class History:
     def describe(self) -> str:
         return "\n".join([str(self.config), *self.trace[-40:], repr(self.log), self.disk.dump()])
 
-    # What happens
+    # Events
 
     def _act(self) -> None:
         actions = [
@@ -276,7 +276,7 @@ class History:
         self.model.flushed()
 
     def flush_in_a_thread(self) -> None:
-        """Begins, or ends what was begun: meanwhile the log goes on."""
+        """Begins, or ends what was begun: meanwhile the log continues."""
         if self.flushing is None:
             self.flushing = (self.log.begin_flush(self.clock.ms), self.truncations)
             return
@@ -340,7 +340,7 @@ class History:
             self.log.advance_start(offset)
 
     def retain(self) -> None:
-        # What a crash interrupts may have deleted any number of segments.
+        # An interrupted operation may have deleted any number of segments.
         self.model.start_offset = max(self.model.start_offset, self.log.start_offset)
         try:
             apply_retention(self.log, self.clock.ms)
@@ -373,7 +373,7 @@ class History:
         self.model.durable_start = self.model.start_offset
 
     def _restart(self) -> None:
-        """Opens what a crash has left; there may be another one meanwhile."""
+        """Opens what a crash has left; there may be another crash during that."""
         self.trace.append("restart")
         while True:
             self.disk = self.disk.restart()
@@ -399,7 +399,7 @@ class History:
             self.disk, lambda _topic: self.config, self.clock, SeededRandom(7), producer_expiration_ms=10**12
         )
 
-    # What must hold
+    # Invariants
 
     def _after_crash(self) -> None:
         """Takes over what survived, provided that it is one of the states that a crash may leave."""

@@ -66,7 +66,7 @@ def test_a_flipped_bit_is_a_corrupt_message(tmp_path: Path, codec: Codec) -> Non
 
 
 def long_batch() -> bytearray:
-    """Of several of the pieces in which a batch is looked at; some records lie in two of them."""
+    """Larger than several pieces in which a batch is checked; some records lie in two of them."""
     return batch(*("x" * (number * 5) for number in range(200)))
 
 

@@ -1,4 +1,4 @@
-"""A new partition: it costs no file until something is written to it, and nobody can tell otherwise."""
+"""A new partition: it has no files until the first write, and that is not visible otherwise."""
 
 import errno
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The fast paths of a leader's append: nobody can tell from a log, or from a refusal, which path a batch took."""
+"""The fast paths of a leader's append: logs and refusals are the same on both paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that we write: Kafka's very bytes where its own are at hand, and by the documented layouts elsewhere."""
+"""The files that we write: Kafka's very bytes where its own are available, and by the documented layouts elsewhere."""
 
 import gzip
 import json
@@ -54,7 +54,7 @@ from tests.log.layout import (
 
 VECTORS = Path(__file__).parent.parent / "vectors"
 TOPIC_RESOURCE = 2
-# Of both runs of the broker whose directory this is. Most records claim to be three years older.
+# From both runs of the broker whose directory this is. Most records claim to be three years older.
 FIRST_RUN_MS, SECOND_RUN_MS = 1_794_771_797_000, 1_794_771_810_000
 SECOND_RUN_EPOCH = 2
 # Compaction has rewritten these, so that what was appended to them is not known.
@@ -416,6 +416,6 @@ def test_an_index_entry_needs_more_bytes_than_the_interval_before_it(tmp_path: P
     log.close(NOW_MS)
     index = (tmp_path / "t-0" / f"{0:020d}.index").read_bytes()
     assert read_offset_index(index, 0) == [(2, 2 * len(batch))]
-    # Of records that are equally young, the first one's batch is indexed.
+    # The batch of the first of equally young records is indexed.
     times = (tmp_path / "t-0" / f"{0:020d}.timeindex").read_bytes()
     assert read_time_index(times, 0) == [(NOW_MS, 0)]

@@ -1,4 +1,4 @@
-"""Flushing in a thread, while the log goes on: what the recovery point promises then, and what must not go wrong."""
+"""Flushing in a thread, while the log continues: what the recovery point promises then, and what must not go wrong."""
 
 import random
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.log.support import NOW, batch, open_at, values
 
 
 def forgetful_disk() -> SimDisk:
-    """A crash takes all that was not synced."""
+    """A crash takes everything that was not synced."""
     return SimDisk(random.Random(1), odds=CrashOdds(nothing=1.0, everything=0.0))
 
 

@@ -68,7 +68,7 @@ def test_a_torn_write_at_the_end_of_every_log_is_cut_off(directory: str) -> None
 def kill(directory: str, description: Description, *, with_checkpoints: bool = False) -> Description:
     """Makes of a cleanly stopped directory one of a killed broker; the description of that.
 
-    Its checkpoints tell of the start of each active segment, or of nothing: then it was killed in its first minute.
+    Its checkpoints have the start of each active segment, or nothing: then it was killed in its first minute.
     """
     os.unlink(f"{directory}/.kafka_cleanshutdown")
     del description["files"][".kafka_cleanshutdown"]

@@ -142,7 +142,7 @@ def test_a_file_that_takes_a_name_which_a_thread_is_about_to_remove_is_gone_at_o
 
 
 def test_a_reader_of_a_segment_that_was_compacted_away_twice_costs_no_directory(tmp_path: Path) -> None:
-    """Both passes leave a file of the same name, and the reader's descriptor was given back meanwhile."""
+    """Both passes leave a file of the same name, and the reader's descriptor was given back in the meantime."""
     disk = LocalDisk(str(tmp_path), DescriptorPool(2))
     config = LogConfig(segment_bytes=150)
     directory = LogDirectory(disk, lambda _topic: config, SystemClock(), SeededRandom(3))

@@ -85,7 +85,7 @@ def test_files_are_renamed_first_and_removed_after_the_delay(tmp_path: Path) -> 
     directory = tmp_path / "t-0"
     assert (directory / "00000000000000000000.log.deleted").exists()
     assert not (directory / "00000000000000000000.log").exists()
-    # A reader that was on its way still gets its bytes.
+    # A reader in the middle of a range still gets its bytes.
     assert len(before.read()) == len(before)
     log.purge(now_ms + 999)
     assert (directory / "00000000000000000000.log.deleted").exists()

@@ -76,7 +76,7 @@ class Cluster:
     def apply(self, decision: Decision[R]) -> tuple[list[str], R]:
         return self.commit(decision.records), response_of(decision)
 
-    # What tests do again and again
+    # Common actions of tests
 
     def registration(self, broker_id: int, number: int = 0, **fields: object) -> BrokerRegistrationRequest:
         request = BrokerRegistrationRequest(

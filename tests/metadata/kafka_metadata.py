@@ -13,7 +13,7 @@ from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.frames import decode_metadata_record
 from cordwood.wire.schema import MetadataRecord
 
-# What `kafka-storage format` of 4.3 finalizes, in its order.
+# The features that `kafka-storage format` of 4.3 finalizes, in its order.
 KAFKA_LEVELS = {
     "metadata.version": 30,
     "eligible.leader.replicas.version": 1,
@@ -31,7 +31,7 @@ SNAPSHOT_NAMES = ("00000000000000000122-0000000001.checkpoint", "000000000000000
 
 @cache
 def files() -> dict[str, bytes]:
-    """Of the metadata log's directory, and `bootstrap.checkpoint`."""
+    """The files of the metadata log's directory, and `bootstrap.checkpoint`."""
     found: dict[str, bytes] = {}
     with tarfile.open(VECTORS / "kafka-data-dir.tar.gz") as tar:
         for member in tar:

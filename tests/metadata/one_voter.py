@@ -65,7 +65,7 @@ class OneVoter:
                 case CommitUpTo(high_watermark):
                     self.log.committed(high_watermark)
 
-    # What a test looks at
+    # State
 
     @property
     def epoch(self) -> int:
@@ -101,7 +101,7 @@ class OneVoter:
             loader.load(batch)
         return loader
 
-    # What it does
+    # Actions
 
     def append(self, records: Sequence[MetadataRecord], metadata_version: int, now_ms: int) -> int:
         """The offset of the last record."""

@@ -184,7 +184,7 @@ def test_a_transaction_counts_when_it_ends_also_batches_later() -> None:
     loader.load(batch(0, config("1"), BeginTransactionRecord(), config("2")))
     was_held = loader.in_transaction
     assert loader.image.config(BROKER_DEFAULT) == {"a": "1"}
-    # What comes after a snapshot at that place is the transaction from its beginning.
+    # The transaction comes after a snapshot at that place, from its beginning.
     assert loader.image.covers.offset == 1
     loader.load(batch(3, config("3", "b")))
     delta = loader.load(batch(4, EndTransactionRecord(), config("4", "c")))

@@ -1,4 +1,4 @@
-"""An HTTP peer that sends the bytes it is told to and reads answers with h11; and worlds for it to live in."""
+"""An HTTP peer that sends given bytes and reads answers with h11; and worlds for it to live in."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -67,7 +67,7 @@ async def serving(
 
 
 class Client:
-    """Plain bytes over a non-blocking socket, which reads nothing unless told to."""
+    """Plain bytes over a non-blocking socket, which reads only on request."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock

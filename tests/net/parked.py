@@ -14,8 +14,8 @@ SMALL_BUFFERS = SocketOptions(send_buffer_bytes=16_384, receive_buffer_bytes=16_
 
 
 class Parked:
-    """A handler that answers nothing until it is told to; a request that starts with "now" is answered at once, and
-    one that starts with "hold" holds those behind it."""
+    """A handler that answers only on request; a request that starts with "now" is answered at once, and one that starts
+    with "hold" holds those behind it."""
 
     def __init__(self) -> None:
         self.replies: dict[bytes, Reply] = {}

@@ -74,7 +74,7 @@ def test_one_that_is_removed_while_others_are_read_is_not_read(run: Run) -> None
         read = []
 
         def read_alone() -> None:
-            """Whoever comes first has the other one removed."""
+            """The first of them removes the other one."""
             for near in list(left):
                 try:
                     read.append(near.recv(10))

@@ -1,4 +1,4 @@
-"""The fast path of a connection with one request at a time: nobody can tell from the answers which path they took."""
+"""The fast path of a connection with one request at a time: answers are the same on both paths."""
 
 from __future__ import annotations
 

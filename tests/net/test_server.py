@@ -163,7 +163,7 @@ def test_a_client_that_does_not_read_never_grows_memory(run: Run) -> None:
                 await asyncio.sleep(0)
             assert len(handled) == began
             for _ in range(requests):
-                # What one read may bring (the scratch), the limit, and what is gathered past it.
+                # The size of one read (the scratch), the limit, and responses collected past it.
                 most = max(most, served.buffered_bytes)
                 assert await client.receive_frame() == response
             await sending

@@ -94,7 +94,7 @@ BEGINNING_BYTES, BULK_BYTES = 50_000, 200_000
 
 
 def receive_buffer_bytes(served: ServedConnection) -> int:
-    """Linux counts twice as much as it is told, for its own needs."""
+    """Linux doubles the value, for its own needs."""
     sock: socket.socket = served._connection._sock  # type: ignore[attr-defined]
     size = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
     return size // 2 if sys.platform == "linux" else size
@@ -317,7 +317,7 @@ def reset(peer: socket.socket) -> None:
 
 
 def test_a_connection_that_is_reset_behind_some_bytes_is_lost_once_they_are_read(run: Run) -> None:
-    """As when a process is killed that had begun to answer. uvloop tells of both at once, and only once."""
+    """As when a process is killed that had begun to answer. uvloop reports both at once, and only once."""
 
     async def main() -> None:
         async with connected() as (connection, peer):

@@ -103,7 +103,7 @@ class MemoryLog:
     def _write(self, content: Content) -> None:
         self._versions.append(content)
 
-    # What the shell does besides performing effects
+    # The shell beside effects
 
     def begin_flush(self) -> int:
         """The number of the write up to which the flush will go."""
@@ -131,7 +131,7 @@ class MemoryLog:
         kept = self._versions[random.below(len(self._versions))]
         newest = max(kept.snapshots, default=OffsetAndEpoch(0, 0))
         if kept.end_offset < newest.offset:
-            # What the shell does when it opens such a log.
+            # Opens such a log as the shell does.
             kept = Content(newest.offset, (), {newest: kept.snapshots[newest]})
         self._versions = [kept]
         self._fetching = None

@@ -151,7 +151,7 @@ class World:
     is_dynamic: bool = True
     config: QuorumConfig | None = None
     trace: Callable[[str], None] | None = None
-    # Who waits for an answer: the host that asked, or None for a client.
+    # The recipient of an answer: the requesting host, or None for a client.
     _waiting: dict[int, tuple[int, Host | None, int, Callable[[bytes, type[Response]], None]]] = field(
         default_factory=dict
     )

@@ -234,7 +234,7 @@ class Stage:
         return self.step(Tick())
 
     def flushed(self, words: Words) -> list[Effect]:
-        """flushed [offset]: the fsync under way is done"""
+        """flushed [offset]: the fsync in progress is done"""
         return self.step(Flushed(int(words.words[0]) if words.words else self.flushing))
 
     def propose(self, words: Words) -> list[Effect]:

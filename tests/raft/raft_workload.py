@@ -65,7 +65,7 @@ def _disturb(world: World, choices: SeededRandom) -> None:
             for each in hosts:
                 _crash(world, choices, each)
         case 12:
-            # Elections begin anew, and whoever has just voted comes back at once.
+            # Elections begin again, and whoever has just voted comes back at once.
             if leader is not None:
                 _crash(world, choices, leader)
             for _ in range(60):

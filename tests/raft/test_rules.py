@@ -485,7 +485,7 @@ def test_a_voter_whose_cluster_id_a_majority_refuses_stops() -> None:
 def test_a_voter_outlives_one_controller_of_another_cluster() -> None:
     stage = played("start id=1 voters=1,2,3", "tick 1000")
     refused_by(stage, 2)
-    # It isn't asked again at once, and the election goes on without it.
+    # It isn't asked again at once, and the election continues without it.
     assert not any(line.startswith("send 2") for line in stage.play("tick 20"))
     stage.play("answer 3 granted")
     stage.play("answer 3 granted")

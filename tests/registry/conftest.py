@@ -1,3 +1,3 @@
-"""The fixtures of this folder, from a module that has a name of its own."""
+"""The fixtures of this folder, from a module that has its own name."""
 
 from tests.registry.registry_fixtures import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""Requests to a registry that nobody in their right mind would send, mixed with some that are fine."""
+"""Absurd requests to a registry, mixed with valid ones."""
 
 from __future__ import annotations
 

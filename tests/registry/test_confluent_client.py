@@ -93,7 +93,7 @@ def test_json_serializer_round_trip(client: SchemaRegistryClient, subject: str) 
 
 
 def _message_class() -> Any:
-    """Of a file that imports another one and a well-known type, as generated code has it."""
+    """A message of a file that imports another one and a well-known type, as in generated code."""
     pool = DescriptorPool()
     known = descriptor_pb2.FileDescriptorProto()
     timestamp_pb2.DESCRIPTOR.CopyToProto(known)

@@ -54,7 +54,7 @@ def record(key: str) -> StoredRecord:
 
 
 def keys_in_log(node: EmbeddedNode, topic: str) -> list[str]:
-    """Of all records that a reader of uncommitted data is shown, in their order, without those that only fence."""
+    """The records visible to a read_uncommitted reader, in order, without fences."""
     partition = TopicPartition(topic, 0)
     with Consumer(bootstrap_servers=node.bootstrap, isolation_level="read_uncommitted") as consumer:
         consumer.assign([partition])
@@ -109,7 +109,7 @@ def test_successor_with_another_producer_id_fences_the_id_before(node: EmbeddedN
         await new.take_over(before, {})
         with pytest.raises(Fenced):
             await old.append([record("lost")])
-        # A second one that has read no further fences it once more, which changes nothing.
+        # A second one that has read no further fences it again, which changes nothing.
         await newest.take_over(before, {})
         await newest.append([record("a")])
 

@@ -1,4 +1,4 @@
-"""Whatever is asked, a registry answers with one of Confluent's codes, and goes on.
+"""A registry answers any request with one of Confluent's codes, and continues.
 
 `make fuzz-registry` sends 100,000 requests; the suite sends some.
 """

@@ -124,7 +124,7 @@ def test_corrupt_bytes_of_a_leader_are_never_appended_and_are_fetched_again_besi
         others = [index for index in ALL if index != 0]
         await until_copied(cluster, 3, *others)
         for _ in range(3):
-            # The fetcher of the damaged partition goes on with the others.
+            # The fetcher of the damaged partition continues with the others.
             for index in others:
                 await write(cluster, index, batch("more"))
             await until_copied(cluster, 3, *others)
@@ -161,7 +161,7 @@ def test_a_wiped_replica_of_a_compacted_topic_has_the_leaders_batches_and_produc
         cluster.wipe(3)
         assert await cluster.start_node(3)
         await cluster.until_isr(1, 2, 3)
-        # What it copied had been compacted; its own cleaner leaves it as it is.
+        # The copied records had been compacted; its own cleaner leaves it as it is.
         assert size_bytes(cluster, 3, 0) < written_bytes // 2
         for node in (1, 3):
             assert cluster.log(node).end_offset == 20

@@ -1,5 +1,4 @@
-"""A partition that leads: what it counts as written, who is told when, what it says of its epochs; one that follows:
-what it discards."""
+"""A partition that leads: its written offset, its notifications, its epochs; one that follows: what it discards."""
 
 from __future__ import annotations
 
@@ -198,7 +197,7 @@ def test_lowering_min_insync_replicas_commits_pending_records() -> None:
     assert log_of(partition).high_watermark == 1
 
 
-# Who waits
+# Pending requests
 
 
 def test_waiters_are_resolved_in_offset_order() -> None:
@@ -298,7 +297,7 @@ def test_each_waiter_is_resolved_once_in_order_and_never_early(steps: list[str],
     assert log.high_watermark == log.end_offset == len(batches)
 
 
-# What it refuses
+# Refusals
 
 
 def test_requests_for_a_new_epoch_are_authenticated() -> None:

@@ -1,4 +1,4 @@
-"""Reading from followers (KIP-392), deleting records on all replicas, and what a client is told of leaders."""
+"""Reading from followers (KIP-392), deleting records on all replicas, and leaders in answers to clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shard runtime: in which order things happen, and what whoever waits is told."""
+"""The shard runtime: the order of events, and the answers to pending requests."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_answers_are_given_in_the_order_of_the_decisions() -> None:
 
 
 def test_commits_during_a_write_are_reported_after_it() -> None:
-    """Whoever is told may decide at once: the state has to be whole then."""
+    """A notified listener may decide at once: the state must be complete then."""
 
     async def test(stage: Stage) -> None:
         first = waiting(stage.shard.decide(writes("a")))

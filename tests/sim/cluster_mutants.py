@@ -61,7 +61,7 @@ def ignore_a_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def truncate_to_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As before KIP-101: a follower cuts its log there when it hears of another leader."""
+    """As before KIP-101: a follower cuts its log there when it learns of another leader."""
     leader_changed = Follower._leader_changed
 
     def cut(self: Follower, leader_epoch: int) -> object:
@@ -132,7 +132,7 @@ def do_not_count_who_is_about_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def miss_changed_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Partitions go on with the settings that they began with, until something else changes them."""
+    """Partitions continue with the settings that they began with, until something else changes them."""
     monkeypatch.setattr(Replicas, "configure", lambda *_: None)
 
 
@@ -181,7 +181,7 @@ def miss_a_record_in_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def serve_while_loading(monkeypatch: pytest.MonkeyPatch) -> None:
     async def late(kind: str, name: str, log: Log, state: Any, clock: Any, *, read_bytes: int) -> int:
-        """It says that all is loaded, and goes on with that."""
+        """It says that all is loaded, and continues with that."""
         state.loaded()
 
         async def later() -> None:

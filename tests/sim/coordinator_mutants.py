@@ -120,7 +120,7 @@ def let_zombies_go_on(patch: Patch) -> None:
 
 
 def write_outside_of_transactions(patch: Patch) -> None:
-    """Where it is not for the broker to add a partition, it does not ask whether somebody has."""
+    """Where the broker must not add a partition, it does not check whether the producer has."""
     check = TransactionalProduce._check
 
     def unasked(produce: TransactionalProduce, name: str, producer: Any, batches: Any, generation: Any) -> Any:
@@ -167,7 +167,7 @@ def complete_before_the_markers_are_written(patch: Patch) -> None:
 
 
 def abort_without_a_new_epoch(patch: Patch) -> None:
-    """So that who is fenced may go on."""
+    """So that a fenced producer may continue."""
     fence = ending.fence
 
     def fenced(state: TransactionShardState, transaction: Any) -> Any:

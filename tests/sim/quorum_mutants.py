@@ -32,5 +32,5 @@ def count_what_an_fsync_has_not_finished(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(Member, "_flush", flush)
 
 
-# `serve_a_snapshot_half_written` has a scenario of its own, in which a snapshot is needed.
+# `serve_a_snapshot_half_written` has its own scenario, in which a snapshot is needed.
 QUORUM_MUTANTS: list[Mutant] = [count_what_an_fsync_has_not_finished]

@@ -10,7 +10,7 @@ from tests.sim.mutants import Mutant
 
 
 def begin_without_a_fence(patch: pytest.MonkeyPatch) -> None:
-    """A new writer reads what it has heard of, and says nothing to the partition."""
+    """A new writer reads only known records, and does not fence the partition."""
 
     async def silent(self: FencedLog, _previous: ProducerStamp | None, _headers: Mapping[str, bytes]) -> int:
         await self._client.topics([self._partition.topic], timeout_s=self._timeout_s)

@@ -259,9 +259,9 @@ def test_a_deposed_leader_may_refuse_a_sequence_when_it_has_missed_those_before(
         story.end("a")
         return story
 
-    invariant = {"what was acknowledged is remembered of a producer"}
+    invariant = {"producer state has all acknowledged batches"}
     assert story_of(1, 2, answering=1, acknowledged_by=2).found() == set()
-    # It leads, it leads again, or it has acknowledged the batch before by itself.
+    # It leads, it leads again, or it has acknowledged the previous batch itself.
     assert story_of(1, 2, answering=2, acknowledged_by=1).found() == invariant
     assert story_of(1, 2, 1, answering=1, acknowledged_by=2).found() == invariant
     assert story_of(1, 2, answering=1, acknowledged_by=1).found() == invariant

@@ -130,7 +130,7 @@ def test_static_voters_enter_the_log_with_an_upgrade_of_kraft_version_and_can_be
         await cluster.start()
         members = [machine.member for machine in cluster.machines.values() if machine.member]
         broker = next(iter(cluster.brokers.values()))
-        # Each voter tells the leader its directory id when it has found it.
+        # Each voter sends the leader its directory id when it has found it.
         while (await ask(cluster, broker, PORT, update(validate_only=True))).error_code != ErrorCode.NONE:
             await asyncio.sleep(0.1)
         assert {member.quorum.kraft_version for member in members} == {0}
@@ -211,7 +211,7 @@ def test_a_lone_controller_does_not_wait_for_the_brokers_that_wait_for_it() -> N
         await cluster.start()
         (controller,) = cluster.controllers.values()
         begun_s = cluster.world.loop.time()
-        # Its brokers' fetches of the metadata are parked there, and their heartbeats go on.
+        # Its brokers' fetches of the metadata are parked there, and their heartbeats continue.
         await controller.stop()
         assert cluster.world.loop.time() - begun_s < STOP_GRACE_S / 10
 

@@ -128,7 +128,7 @@ def test_the_life_of_a_record_shows_its_outcome() -> None:
     ]
 
 
-# Who may lose a disk
+# Permitted losses of disks
 
 
 def watch_of(*records: MetadataRecord) -> PartitionWatch:

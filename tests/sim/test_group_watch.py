@@ -1,4 +1,4 @@
-"""For how long a member has what it has, as what it is told by its coordinator tells."""
+"""The duration of a member's ownership, as derived from its coordinator's answers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ _PLAN = GroupPlan(
 
 
 class Stage:
-    """A member that is told things, at once."""
+    """A member that gets answers at once."""
 
     def __init__(self, world: World) -> None:
         self.run = Run(world, Machine(world, "broker", {}), History(Promise.DURABLE))

@@ -189,7 +189,7 @@ def test_an_epoch_that_goes_back_is_found() -> None:
 
 def test_missing_duplicate_and_unexpected_outputs_are_found() -> None:
     def story_of(outputs: dict[str, int]) -> Story:
-        """Of inputs x and y; the offset that is committed lies between them."""
+        """The committed offsets of inputs x and y; the offset that is committed lies between them."""
         story = Story()
         story.send("x", 0, None)
         story.send("y", 1, None)

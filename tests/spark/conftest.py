@@ -1,4 +1,4 @@
-"""The fixtures of this folder, from modules that have names of their own."""
+"""The fixtures of this folder, from modules that have their own names."""
 
 import os
 

@@ -1,6 +1,6 @@
 """Spark's own Kafka connector, with the Spark that it was made for, next to `format("cordwood")`.
 
-It is in an environment of its own, which `python -m bench spark` makes. `CORDWOOD_SPARK_CONNECTOR` names its folder;
+It is in its own environment, which `python -m bench spark` makes. `CORDWOOD_SPARK_CONNECTOR` names its folder;
 without it, it is within the virtual environment of the tests.
 """
 

@@ -1,4 +1,4 @@
-"""Reads and writes that are done by either format, and told in a way that can be compared.
+"""Reads and writes that are done by either format, and reported in a comparable way.
 
 Run as a file, by the interpreter whose PySpark has the connector, it does what lines of JSON on its input ask for:
 `connector_program.py JAR…`.
@@ -91,7 +91,7 @@ def _offsets(told: Any) -> Any:
 
 
 def main() -> None:
-    # What anybody prints must not get between the answers.
+    # Other output must not get between the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     spark = (

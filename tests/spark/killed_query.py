@@ -1,4 +1,4 @@
-"""A query from a topic to a topic in processes of its own, whose driver and workers tests kill."""
+"""A query from a topic to a topic in its own processes, whose driver and workers tests kill."""
 
 import json
 import os
@@ -35,7 +35,7 @@ class Query:
         self.rows = 0
 
     def feed(self, batches: int) -> None:
-        """A run reads what exists when it starts, unless it runs until it is told to end."""
+        """A run reads what exists when it starts, unless it runs until it is stopped."""
         more = range(self.rows, self.rows + batches * ROWS_PER_BATCH)
         with Producer(bootstrap_servers=self.bootstrap) as producer:
             # In each partition there is some of each batch: more than one transaction is to be ended.
@@ -70,7 +70,7 @@ class Query:
             )
 
     def batches(self) -> int:
-        """That Spark knows as committed. Of the older ones it has removed the files."""
+        """That Spark knows as committed. It has removed the files of older ones."""
         numbers = [int(path.name) for path in (self.checkpoint / "commits").glob("*") if path.name.isdigit()]
         return max(numbers, default=-1) + 1
 
@@ -126,7 +126,7 @@ class Query:
         raise AssertionError(f"Python was not started in time, {ATTEMPTS} times")
 
     def bury(self) -> None:
-        """Whatever is left of any life."""
+        """The rest of any life."""
         if self.is_alive:
             self.kill()
         for pid in self._marked(self._mark):

@@ -37,7 +37,7 @@ def _run(folder: Path, environment: dict[str, str], python: str) -> tuple[int, s
             for line in process.stderr:
                 said += line
                 if line.startswith("sales: running") and ", 0 rows in" not in line:
-                    # A terminal tells all processes of the group.
+                    # A terminal signals all processes of the group.
                     os.killpg(process.pid, signal.SIGINT)
                     break
             said += process.stderr.read()

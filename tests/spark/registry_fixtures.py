@@ -20,7 +20,7 @@ class RegistryNode(NamedTuple):
     client: RegistryClient
 
     def create(self, topic: str) -> None:
-        """Of one partition, so that records keep their order."""
+        """A topic of one partition, so that records keep their order."""
         with Admin(bootstrap_servers=self.bootstrap) as admin:
             admin.create_topics([NewTopic(topic, partitions=1)])
             admin.until_topics_led([topic])
@@ -35,7 +35,7 @@ class RegistryNode(NamedTuple):
                 producer.send(topic, value)
 
     def options(self, topic: str, **more: str) -> dict[str, str]:
-        """Of a typed read; names with `__` have a dot there."""
+        """The rows of a typed read; names with `__` have a dot there."""
         given = {"kafka.bootstrap.servers": self.bootstrap, "subscribe": topic, "registry": self.registry_url}
         return given | {"valueFormat": "avro"} | {name.replace("__", "."): value for name, value in more.items()}
 

@@ -1,4 +1,4 @@
-"""A pipeline as `cordwood pipeline run` runs it, in a process of its own: what it says is waited for."""
+"""A pipeline as `cordwood pipeline run` runs it, in a separate process: what it says is waited for."""
 
 import os
 import signal
@@ -43,7 +43,7 @@ class RunningPipeline:
         assert is_said(), f"{words} was not said:\n{self.said}"
 
     def interrupt(self) -> int:
-        """Ctrl-C, which a terminal tells all processes of the group; the exit code."""
+        """Ctrl-C, which a terminal sends to all processes of the group; the exit code."""
         os.killpg(self._process.pid, signal.SIGINT)
         return self.exit_code()
 

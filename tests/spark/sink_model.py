@@ -43,7 +43,7 @@ class Id:
 
 
 class Broker:
-    """`bumps`: `transaction.version` 2, in which each end has an epoch of its own."""
+    """`bumps`: `transaction.version` 2, in which each end has its own epoch."""
 
     def __init__(self, *, bumps: bool) -> None:
         self.bumps = bumps
@@ -99,7 +99,7 @@ class Broker:
         return self.ledger_epoch
 
     def do(self, effect: Effect, owned: int) -> Any:
-        """By somebody who has owned the ledger at that epoch."""
+        """Written by an owner of the ledger at that epoch."""
         match effect:
             case ReadLedger():
                 return self.last
@@ -118,14 +118,14 @@ class Broker:
 
 @dataclass
 class Process:
-    """A Python worker: one task at a time, with names of its own."""
+    """A Python worker: one task at a time, with its own names."""
 
     names: NamePool
     task: "Task | None" = None
 
 
 class Task:
-    """An attempt. It goes on when its driver has forgotten it, or is dead."""
+    """An attempt. It continues when its driver has forgotten it, or is dead."""
 
     def __init__(self, world: "World", process: Process, scope: Scope, batch: int, partition: int) -> None:
         self.partition = partition
@@ -248,7 +248,7 @@ class Driver:
         self._world.tasks.append(task)
 
     def _messages(self) -> list[TaskDone]:
-        """The first attempt of each partition that told."""
+        """The first attempt of each partition that reported."""
         told = [next((task.done for task in attempts if task.done), None) for attempts in self._tasks.values()]
         return [done for done in told if done is not None]
 
@@ -267,7 +267,7 @@ class Driver:
         self.effect = next(self._steps)
 
     def _abort(self) -> None:
-        """Tasks have failed, or the commit has: Spark does not tell which."""
+        """Tasks have failed, or the commit has: Spark does not say which."""
         ours = [done.transaction for done in self._messages() if done.transaction]
         self._steps = abort_batch(self._scope, self.batch, ours, at_once=1)
         self.batch = -1
@@ -305,7 +305,7 @@ class Driver:
         self._abort()
 
     def _do_unheard(self) -> None:
-        """It is done, and the driver does not hear of it."""
+        """It is done, but the driver does not get the answer."""
         assert self.effect is not None
         try:
             self._do(self.effect)

@@ -1,4 +1,4 @@
-"""A driver of its own: one life of a query from a topic to a topic, until all is read or somebody kills it.
+"""A separate driver: one run of a query from a topic to a topic, until everything is read or it is killed.
 
 python sink_query_life.py '{"bootstrap": ..., "from": ..., "to": ..., "checkpoint": ..., "master": ...,
     "rows_per_batch": ..., "until": ..., "options": {...}}'

@@ -1,4 +1,4 @@
-"""A Spark session on this machine, and a node in a process of its own for it to read from and write to."""
+"""A Spark session on this machine, and a node in a separate process for it to read from and write to."""
 
 import os
 import uuid

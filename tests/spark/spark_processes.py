@@ -1,4 +1,4 @@
-"""Spark's own servers, each a process of its own on the loopback address, started from PySpark's wheel."""
+"""Spark's own servers, each a separate process on the loopback address, started from PySpark's wheel."""
 
 import os
 import re

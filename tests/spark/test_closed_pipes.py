@@ -1,6 +1,7 @@
 """PySpark's complaints that Spark has closed a pipe are silenced, and nothing else is."""
 
 import os
+import socket
 import subprocess
 import sys
 
@@ -55,3 +56,15 @@ def test_only_pyspark_can_find_that_spark_has_closed_a_pipe() -> None:
             pipe.write(b"text")
         assert not is_closed_by_spark(ours.value)
     assert not is_closed_by_spark(None)
+
+
+def test_the_pipe_may_be_the_file_of_a_socket() -> None:
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    with ours, ours.makefile("wb", 0) as pipe:
+        with pytest.raises(BrokenPipeError) as closed:
+            write_int(1, pipe)  # type: ignore[no-untyped-call]
+        assert is_closed_by_spark(closed.value)
+        with pytest.raises(BrokenPipeError) as others:
+            pipe.write(b"text")
+        assert not is_closed_by_spark(others.value)

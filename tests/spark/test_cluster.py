@@ -34,7 +34,7 @@ def run_windows(node: NodeProcess, master: str, orders: tuple[str, str], folder:
     done = subprocess.run(command, env=spark_environment(folder), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     totals = [json.loads(record.value or b"") for record in consumed(node, target)]
-    # Windows come from several tasks, and which of them ends first is nobody's promise.
+    # Windows come from several tasks, and their order of completion is arbitrary.
     assert sorted((total["start"][11:16], total["orders"]) for total in totals) == [("10:00", 60), ("11:00", 60)]
 
 

@@ -1,4 +1,4 @@
-"""The sink against Spark's own Kafka connector: both write the same rows, each to a topic of its own."""
+"""The sink against Spark's own Kafka connector: both write the same rows, each to its own topic."""
 
 import pytest
 

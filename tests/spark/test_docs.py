@@ -14,7 +14,7 @@ HEADING = "## Against Spark's connector, with what shows it"
 
 
 def table(name: str) -> list[tuple[str, str]]:
-    """Of each row its first and last cell."""
+    """The first and last cell of each row."""
     _, _, section = PAGE.read_text().partition(HEADING)
     _, _, body = section.partition(f"| {name} |")
     rows = [line.strip("| ").split(" | ") for line in body.partition("\n\n")[0].splitlines()[2:]]

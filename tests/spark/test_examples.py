@@ -20,7 +20,7 @@ ATTEMPTS = 5
 
 Run = Callable[..., None]
 
-# What the examples use of pandas is tested here.
+# Tests the parts of pandas that the examples use.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 
 
@@ -41,7 +41,7 @@ def _settings_of_pipelines(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture
 def run(spark: SparkSession, node: NodeProcess, tmp_path: Path) -> Run:
-    """Runs an example until it has read all there is. Called again, it goes on from there."""
+    """Runs an example until it has read all there is. Called again, it continues from there."""
 
     def run_example(name: str, **arguments: str) -> None:
         pipeline = load_pipeline(EXAMPLES / name)

@@ -1,4 +1,4 @@
-"""Open writes of a stopped program are ended on its way out."""
+"""Open writes of a stopped program are ended when it exits."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ def test_a_batch_that_ctrl_c_stops_leaves_no_transaction_open(node: NodeProcess,
         running(tmp_path, COPYING, node.bootstrap, source=source, target=target, trap=trap) as pipeline,
     ):
         before = open_transactions(admin)
-        # The task has written all, and has neither ended its transaction nor told the driver of it.
+        # The task has written all, and has neither ended its transaction nor reported it to the driver.
         eventually(reached.exists, within_s=PATIENCE_S)
         (left,) = open_transactions(admin) - before
         assert pipeline.interrupt() == 0, pipeline.said

@@ -56,6 +56,16 @@ def test_an_outage_is_logged_with_reason_start_and_retries() -> None:
     assert outages.over() == []
 
 
+def test_a_broker_with_two_names_is_one_outage() -> None:
+    ip_addresses = {"localhost": ("::1", "127.0.0.1"), "127.0.0.1": ("127.0.0.1",), "b": ("10.0.0.2",)}
+    outages = Outages(Clock(), ip_addresses.__getitem__)
+    for address in ("localhost:9092", "127.0.0.1:9092", "127.0.0.1:9093", "b:9092"):
+        unreachable(outages, address=address)
+    assert [outage.address for outage in outages.current()] == ["localhost:9092", "127.0.0.1:9093", "b:9092"]
+    outages.take({"kind": "reached", "address": "127.0.0.1:9092"})
+    assert [outage.address for outage in outages.current()] == ["127.0.0.1:9093", "b:9092"]
+
+
 def test_a_query_waits_for_brokers_when_it_has_done_nothing_since_they_are_gone() -> None:
     clock = Clock()
     outages = Outages(clock)

@@ -27,7 +27,7 @@ def test_the_folder_of_a_killed_process_is_swept_and_that_of_a_living_one_kept(
     left = Path(killed.strip()).parent
     assert left.parent == tmp_path
     assert left.exists()
-    # Of somebody who has not come to bind a socket yet.
+    # The folder of a process that has not bound its socket yet.
     starting = tmp_path / "cordwood-reports-starting"
     starting.mkdir()
     heard: list[object] = []

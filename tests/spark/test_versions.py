@@ -35,7 +35,7 @@ pytestmark = pytest.mark.skipif(
 
 
 class OtherSpark:
-    """A session of another PySpark, in a process of its own."""
+    """A session of another PySpark, in a separate process."""
 
     def __init__(self, python: str, stderr: Path) -> None:
         self.python = python
@@ -66,7 +66,7 @@ class OtherSpark:
 
 
 def environment() -> dict[str, str]:
-    """Of an interpreter that has its own Spark, and this Cordwood."""
+    """The environment of an interpreter with its own Spark, and this Cordwood."""
     own = ("PYSPARK", "SPARK", "CORDWOOD_SPARK")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
     return kept | {"PYTHONPATH": str(Path(cordwood.__file__).parent.parent)}
@@ -251,5 +251,5 @@ def lines_in_files(folder: Path) -> str:
 
 
 def sentence_of(told: Told) -> str:
-    """As `cordwood pipeline run` would tell it."""
+    """As `cordwood pipeline run` would print it."""
     return sentence(RuntimeError(told["refused"]))

@@ -28,7 +28,7 @@ sys.stdin.read()
 
 @contextmanager
 def driven() -> "Iterator[tuple[subprocess.Popen[str], Path]]":
-    """A driver in a process of its own, and the socket of its nursery."""
+    """A driver in a separate process, and the socket of its nursery."""
     with subprocess.Popen(
         [sys.executable, "-c", _DRIVER.format(variable=NURSERY_VARIABLE)],
         stdin=subprocess.PIPE,

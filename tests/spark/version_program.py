@@ -88,7 +88,7 @@ def _plain(value: Any) -> Any:
 
 
 def main() -> None:
-    # What anybody prints must not get between the answers.
+    # Other output must not get between the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     spark = cordwood.spark.session(master="local[2]", settings={"spark.driver.memory": "1g"})

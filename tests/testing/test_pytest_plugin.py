@@ -94,6 +94,11 @@ def test_a_setting_without_a_value_is_a_usage_error(run_pytest: RunPytest) -> No
     assert "'num.partitions' is not a setting; expected NAME=VALUE" in session.stdout
 
 
+def test_an_unknown_log_level_is_a_usage_error(run_pytest: RunPytest) -> None:
+    session = run_pytest("def test_it(cordwood_broker): pass\n", "--cordwood-log-level", "LOUD")
+    assert "argument --cordwood-log-level: invalid choice: 'LOUD'" in session.stderr
+
+
 def test_a_session_without_the_fixture_imports_nothing_of_the_node(run_pytest: RunPytest) -> None:
     session = run_pytest(
         "import sys\n\n"

@@ -238,7 +238,7 @@ def test_a_header_key_that_is_not_utf8_is_mended_as_java_does(room: Room) -> Non
     assert record.headers == (("a\ufffdb", None),)
 
 
-# What the leader looks at
+# Checks of the leader
 
 
 def test_a_scan_finds_everything_that_a_leader_checks(room: Room) -> None:

@@ -4,7 +4,7 @@
     PYTHONPATH=tools python -m chaos --seed 7 --minutes 10 --kafka DIR
     PYTHONPATH=tools python -m chaos.comparison FILE    # results of runs with --results FILE
 
-confinement.py  namespaces of its own for the whole run, which take everything with them when it ends
+confinement.py  its own namespaces for the whole run, which take everything with them when it ends
 network.py      how nodes reach each other, and how links are cut and slowed down
 cluster.py      three nodes of Cordwood or of Apache Kafka: started, killed, paused, wiped
 faults.py       the faults, each with a beginning and an end

@@ -37,7 +37,7 @@ def main() -> int:
         print("No namespaces here (unshare, ip and tc, and the right to use them): nodes run on loopback addresses,")
         print("without faults of links and full disks.", flush=True)
     seed = Random().randrange(1_000_000) if options.seed is None else options.seed
-    # Our clients say what they retry, which is a lot here.
+    # Our clients log their retries, which are many here.
     logging.getLogger("cordwood").setLevel(logging.ERROR)
     # SIGTERM ends a run as Ctrl-C does.
     signal.signal(signal.SIGTERM, _interrupt)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
-# Of a partition: offsets and values, in order.
+# For a partition: offsets and values, in order.
 Log = Sequence[tuple[int, str]]
-# Of a violation that has many, so many are shown.
+# The number of examples shown per violation.
 _SHOWN = 5
 
 
@@ -42,7 +42,7 @@ class Violation:
 
 
 def check_writes(topic: str, acknowledged: Sequence[tuple[int, int]], log: Log, sent: int) -> list[Violation]:
-    """Of one partition, to which one idempotent producer wrote 0, 1, 2, … up to `sent`."""
+    """Checks one partition, to which one idempotent producer wrote 0, 1, 2, … up to `sent`."""
     at = dict(log)
     found: list[Violation] = []
     lost = [(offset, number) for offset, number in acknowledged if offset not in at]

@@ -1,6 +1,6 @@
-"""Nodes as processes of their own, Cordwood's or Apache Kafka's. All are brokers, the first three are controllers too.
+"""Nodes as separate processes, Cordwood's or Apache Kafka's. All are brokers, the first three are controllers too.
 
-Both get the same settings. The metadata log has a directory of its own; partitions are in two others, each of which can
+Both get the same settings. The metadata log has its own directory; partitions are in two others, each of which can
 fail or be replaced alone.
 """
 
@@ -266,7 +266,7 @@ class ChaosCluster:
             node.kill()
 
     def heal(self) -> list[Violation]:
-        """Takes back whatever was done to it. Nodes that ended on their own are violations."""
+        """Undoes all its faults. Nodes that ended on their own are violations."""
         self.network.heal()
         found: list[Violation] = []
         for node in self.nodes.values():
@@ -277,7 +277,7 @@ class ChaosCluster:
             node.start()
         return found
 
-    # Who does what
+    # Roles
 
     def controller(self) -> int:
         with Admin(bootstrap_servers=self.bootstrap) as admin:
@@ -316,7 +316,7 @@ class ChaosCluster:
 
 
 def until(is_so: Callable[[], bool], what: str, timeout_s: float = _PATIENCE_S) -> None:
-    """Returns when `is_so()` says so. A cluster that changes may refuse the question meanwhile."""
+    """Returns when `is_so()` says so. A cluster may reject the query during a change."""
     deadline = time.monotonic() + timeout_s
     trouble: Exception | None = None
     while True:

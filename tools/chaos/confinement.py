@@ -22,7 +22,7 @@ def is_confined() -> bool:
 
 
 def confine(arguments: list[str], module: str = "chaos") -> int | None:
-    """Runs this program, which is `module`, with these arguments in namespaces of its own, and returns its exit status;
+    """Runs this program, which is `module`, with these arguments in its own namespaces, and returns its exit status;
     None where the machine does not allow it."""
     command = _unshare()
     if command is None:

@@ -42,7 +42,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`run` returns what it was done to, for people."""
+    """`run` returns a description of its target."""
 
     name: str
     run: Callable[[Scene], str]
@@ -155,7 +155,7 @@ def _part_from_nodes(scene: Scene) -> str:
 
 
 def _mute(scene: Scene) -> str:
-    """It hears everything, and nobody hears it."""
+    """It receives everything, but its messages are lost."""
     victim = scene.any_node()
     for end in (CLIENTS, *NODE_IDS):
         if end != victim.id:
@@ -210,8 +210,8 @@ def _roll(scene: Scene) -> str:
 
 
 def _reassign(scene: Scene) -> str:
-    """A replica of many partitions is taken from a node and comes back, with another leader; the node that it comes
-    back to is killed meanwhile."""
+    """A replica of many partitions is taken from a node and comes back, with another leader; the node is killed in the
+    meantime."""
     partitions = scene.partitions(0.5)
     newcomer = scene.other_node()
     staying = [node_id for node_id in NODE_IDS if node_id != newcomer.id]

@@ -1,7 +1,7 @@
 """The network between the nodes of a run.
 
-With `Namespaces` each node has a network of its own on a common bridge, and links fail as real ones do: packets vanish.
-There is no packet filter on many machines. A permanent neighbour entry with an address that nobody has does the same,
+With `Namespaces` each node has its own network on a common bridge, and links fail as real ones do: packets vanish.
+There is no packet filter on many machines. A permanent neighbour entry with an unused address does the same,
 for one direction between two of them. `Loopback` has no links to cut.
 """
 

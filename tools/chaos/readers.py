@@ -1,4 +1,4 @@
-"""Members of consumer groups, with librdkafka and with our client, and what they have read."""
+"""Members of consumer groups, with librdkafka and with our client, and their records."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Member:
     def _guard(self, run: Callable[[], None]) -> None:
         try:
             run()
-        except Exception as error:  # noqa: BLE001 the sightings tell of it
+        except Exception as error:  # noqa: BLE001 the sightings record it
             self._sightings.violate(Kind.CLIENT_ERROR, f"{self._name} ended: {error!r}")
 
     def _run_librdkafka(self) -> None:
@@ -150,8 +150,8 @@ class Member:
 
 
 class CommittedOffsets:
-    """Never go back. To be looked at while the cluster is healthy: a coordinator that is cut off does not know yet that
-    it is none any more, and tells what it knew."""
+    """Never go back. To be checked while the cluster is healthy: an isolated coordinator does not know its successor
+    yet, and reports its own state."""
 
     def __init__(self, bootstrap: str, groups: list[str]) -> None:
         self._bootstrap = bootstrap

@@ -9,7 +9,7 @@ from pathlib import Path
 from chaos.checks import Kind, Violation
 from cordwood.wire.batch_header import batch_headers
 
-# A replica on its way to another directory, or being removed.
+# A replica that is being moved to another directory, or removed.
 _PASSING = ("-future", "-delete", "-stray")
 
 

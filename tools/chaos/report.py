@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from chaos.gaps import Gap
 
-# In the name of such a load. Which partition it comes to when depends on what it finds to read, so that only the gap
-# overall tells something.
+# In the name of such a load. The order in which it reads partitions depends on the available records, so only the
+# overall gap is meaningful.
 _TRANSACTIONS = "transactions"
 
 

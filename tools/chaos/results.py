@@ -43,9 +43,12 @@ class ResultsFile:
         self._append({"violations": [str(violation) for violation in violations]})
 
     def _append(self, line: dict[str, Any]) -> None:
+        text = json.dumps({"run": self._run, "system": self._system, **line})
+        # To the millisecond, for people who read it.
+        rounded = json.loads(text, parse_float=lambda number: round(float(number), 3))
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a") as file:
-            file.write(json.dumps({"run": self._run, "system": self._system, **line}) + "\n")
+            file.write(json.dumps(rounded) + "\n")
 
 
 def read_results(paths: Sequence[Path]) -> list[Result]:

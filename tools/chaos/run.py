@@ -143,7 +143,7 @@ class Load:
         return found
 
     def judge(self) -> list[Violation]:
-        """Of what is in the topics now."""
+        """The current contents of the topics."""
         found: list[Violation] = []
         logs: dict[str, dict[int, Log]] = {}
         for topic, partitions in self.topics.items():
@@ -164,7 +164,7 @@ class Load:
         return found
 
     def kill(self) -> None:
-        """Ends the processes of the load; what was not judged is lost."""
+        """Ends the processes of the load; records that were not judged are lost."""
         for each in self.transformers:
             each.kill()
 
@@ -193,7 +193,7 @@ class Run:
     violations: list[Violation] = field(default_factory=list)
 
     def strike(self, fault: Fault) -> Outcome:
-        """One fault, until the cluster is whole again and every load goes on."""
+        """One fault, until the cluster is whole again and every load continues."""
         for meter in self.load.meters.values():
             meter.begin()
         detail = fault.run(self.scene)

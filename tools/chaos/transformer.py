@@ -1,7 +1,7 @@
 """A process that consumes, transforms and produces in transactions, with librdkafka or with our client.
 
-It tells what it does on stdout, a line each, and ends when its stdin does. A step that does not return within its
-limit ends the process: librdkafka's `send_offsets_to_transaction` does not heed its timeout and may wait for ever after
+It reports its actions on stdout, a line each, and ends when its stdin does. A step that does not return within its
+limit ends the process: librdkafka's `send_offsets_to_transaction` does not heed its timeout and may wait forever after
 the coordinator of the group has died (confluentinc/librdkafka#5456 and #5511).
 """
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 STALLED = 75
 _BATCH = 50
 _POLL_S = 0.05
-# Of the transactions, aborted for no reason but to see that they leave nothing behind.
+# The share of transactions aborted on purpose, to check that they leave nothing behind.
 _ABORTED_SHARE = 0.1
 _TIMEOUT_S = 30.0
 
@@ -64,7 +64,7 @@ class Library(Protocol):
     def rewind(self, records: Sequence[Record]) -> None: ...
 
     def must_abort(self, error: Exception) -> bool:
-        """False where the producer cannot go on."""
+        """False where the producer cannot continue."""
         ...
 
 
@@ -80,7 +80,7 @@ def main() -> None:
         if records:
             _transform(library, records, watch, random)
     _say("ended")
-    # What is open is aborted by the next one with its transactional id.
+    # The successor with its transactional id aborts an open transaction.
     sys.stdout.flush()
     os._exit(0)
 

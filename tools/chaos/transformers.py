@@ -17,7 +17,7 @@ _PAUSE_S = 0.2
 
 
 class Transformer:
-    """One of them at a time, under one transactional id. `ends` tells why they ended before they were told to."""
+    """One of them at a time, under one transactional id. `ends` has the reasons of those that ended early."""
 
     def __init__(self, spec: TransformerSpec, meter: GapMeter, log: Path) -> None:
         self.spec = spec

@@ -31,7 +31,7 @@ class History:
         self.partitions = partitions
         self.sent = 0
         self.acknowledged: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        # May be in the log, or not. A producer without a fault of its own has none.
+        # May be in the log, or not. A producer without its own fault has none.
         self.failures: list[str] = []
 
     @property
@@ -55,7 +55,7 @@ class Writer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Returns when all that was sent is acknowledged, or has failed."""
+        """Returns when all records are acknowledged, or have failed."""
         self._stopping.set()
         self._thread.join()
         if self._ended_with is not None:
@@ -72,7 +72,7 @@ class Writer:
                 due = max(due + self._pause_s, time.monotonic() - _STALLED_S)
                 client.wait(max(0.0, due - time.monotonic()))
             client.flush()
-        except (KafkaException, Exception) as error:  # noqa: BLE001 the history tells of it
+        except (KafkaException, Exception) as error:  # noqa: BLE001 the history records it
             self._ended_with = error
 
 
@@ -140,7 +140,7 @@ class CordwoodWriting:
     def _delivered(self, partition: int, number: int, delivery: Delivery) -> None:
         try:
             offset = delivery.result().offset
-        except Exception as error:  # noqa: BLE001 the history tells of it
+        except Exception as error:  # noqa: BLE001 the history records it
             self._history.failures.append(repr(error))
             return
         self._meter.acknowledge(partition)

@@ -73,7 +73,7 @@ class Asking:
     async def __call__(self, words: str, request: Request[ResponseT], version: int) -> ResponseT:
         response = await self.quietly(request, version)
         answer = message_to_json(response, version)
-        # Where Kafka goes by a hash map, the order of its answers means nothing.
+        # Where Kafka uses a hash map, the order of its answers means nothing.
         self.keep(words, version, answer if isinstance(request, FetchRequest) else _sorted(answer))
         return response
 

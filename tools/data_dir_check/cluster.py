@@ -119,7 +119,7 @@ class _Group:
     def __init__(self) -> None:
         self.offsets: dict[str, tuple[int, dict[str, Any]]] = {}
         self.classic: dict[str, Any] | None = None
-        # Of the new protocols: type, epochs, members.
+        # Groups of the new protocols: type, epochs, members.
         self.kind = ""
         self.epoch = self.assignment_epoch = 0
         self.members: dict[str, dict[str, Any]] = {}

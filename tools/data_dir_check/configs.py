@@ -9,7 +9,7 @@ from typing import Any
 from cordwood.log.config import LogConfig, TimestampType
 from cordwood.wire.compression import Codec
 
-# What a broker's configuration says for topics that do not say it themselves.
+# The broker's defaults for topics.
 _BROKER_NAMES = {
     "log.index.interval.bytes": "index.interval.bytes",
     "log.index.size.max.bytes": "segment.index.bytes",

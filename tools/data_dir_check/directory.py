@@ -63,7 +63,7 @@ def check_unpacked(directory: str, expected: dict[str, Any]) -> Report:
     was_clean = os.path.exists(f"{directory}/{CLEAN_SHUTDOWN}")
     check_files(directory, expected, report)
     check_opened(directory, expected, report, was_clean=was_clean)
-    # What we have left is as good as what Kafka left.
+    # Our files are as good as Kafka's.
     check_rewritten(directory, expected, report, was_clean=was_clean)
     check_opened(directory, expected, report, was_clean=was_clean)
     return report
@@ -176,7 +176,7 @@ def _last_activity_ms(expected: dict[str, Any]) -> int:
 
 
 def check_rewritten(directory: str, expected: dict[str, Any], report: Report, *, was_clean: bool) -> None:
-    """The files that we have written or rewritten say what they said, as far as opening a log does not change it."""
+    """Files that we have written or rewritten have the same contents, except for changes by opening a log."""
     disk = LocalDisk(directory)
     report.holds("stopped cleanly", disk.exists(CLEAN_SHUTDOWN))
     for name, lines in expected.get("files", {}).items():
@@ -222,7 +222,7 @@ def _check_epochs(disk: LocalDisk, path: str, partition: dict[str, Any], report:
 
 def _check_snapshots(directory: str, path: str, partition: dict[str, Any], report: Report, *, was_clean: bool) -> None:
     """Opening a log removes snapshots that are of no use: before its start, or neither at a segment nor the last.
-    Recovery makes those beyond the segment where it begins anew."""
+    Recovery makes those beyond the segment where it begins again."""
     bases = {segment["baseOffset"] for segment in partition["segments"]}
     start = partition.get("checkpointLogStart", min(bases))
     offsets = {int(snapshot["file"][:20]): snapshot for snapshot in partition.get("producerSnapshots", [])}

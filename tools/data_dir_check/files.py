@@ -1,4 +1,4 @@
-"""The directory as it was packed: every file that the description tells of, before our log has touched it."""
+"""The directory as it was packed: every file in the description, before our log has touched it."""
 
 from __future__ import annotations
 

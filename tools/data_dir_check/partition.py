@@ -28,8 +28,8 @@ _FETCH_BYTES = (1, 1_000, 1 << 20)
 def check_partition(
     log: Log, partition: dict[str, Any], report: Report, *, recovered_from: int | None, expired_before_ms: int
 ) -> None:
-    """`recovered_from`: from the segment that holds this offset on, the log was recovered, and its indexes made anew.
-    A producer whose last batch is older than `expired_before_ms` may be missing from what the broker told, because it
+    """`recovered_from`: from the segment that holds this offset on, the log was recovered, and its indexes recreated.
+    A producer whose last batch is older than `expired_before_ms` may be missing from the broker's answer, because it
     forgot it when it started."""
     name, topic = log.directory, partition["topic"]
     stated = partition["segments"] if recovered_from is None else _recovered(partition["segments"], recovered_from)
@@ -76,7 +76,7 @@ def _recovered(segments: list[dict[str, Any]], recovery_point: int) -> list[dict
 
 
 def _surviving(segment: dict[str, Any], segments: list[dict[str, Any]]) -> dict[str, Any]:
-    """Aborted transactions whose data compaction has taken are not found again, and nobody misses them."""
+    """Aborted transactions whose data was compacted away are not found again, and are not needed."""
     valid: list[dict[str, Any]] = []
     for batch in segment["batches"]:
         if not batch["valid"]:
@@ -176,7 +176,7 @@ def _found(found: TimestampedOffset | None) -> dict[str, int]:
 
 
 def _check_producers(log: Log, stated: list[dict[str, Any]], report: Report, *, expired_before_ms: int) -> None:
-    """Nothing is expired here, so the log knows all that the broker knew, and may know idle ones that it forgot."""
+    """Nothing is expired here, so the log has all producers of the broker, and possibly idle ones that it forgot."""
     ours = {producer.producer_id: producer for producer in log.producers.by_id.values()}
     for facts in stated:
         producer = ours.pop(facts["producerId"], None)

@@ -34,7 +34,7 @@ class Report:
         """An exception that escapes fails what is checked here, not the run."""
         try:
             yield
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is reported
+        except Exception as error:  # noqa: BLE001  # any error is reported
             where = traceback.extract_tb(error.__traceback__)[-1]
             at = f"{where.filename.rpartition('/')[2]}:{where.lineno}"
             self.failures.append(f"{what}: {type(error).__name__}: {error} ({at})")

@@ -1,6 +1,6 @@
 """A conversation with a broker: questions of plain JSON, sent one after the other, and the answers made comparable.
 
-What differs from one broker to the next is replaced by a name, in answers and in questions alike: `id:orders` is the id
+Values that differ between brokers are replaced by names, in answers and in questions alike: `id:orders` is the id
 of a topic, `dir:0` the path of a log directory, `{version}` the version in which a question is asked.
 """
 
@@ -113,7 +113,7 @@ def _message(question: Question, version: int, names: Names) -> tuple[Request[An
 _ID = "id:"
 _DIR = "dir:"
 _ZERO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-# Of which only the sign can be compared.
+# Fields of which only the sign can be compared.
 _SIZES = frozenset(
     {
         "totalBytes",
@@ -128,7 +128,7 @@ _SIZES = frozenset(
 )
 
 
-# What Kafka says where it has nothing to say: any better message will do.
+# Kafka's message without information: any better message will do.
 _STOCK_SENTENCE = "This most likely occurs because"
 SAYS_NOTHING = "says nothing"
 

@@ -80,7 +80,7 @@ class Client:
                 await client.retrying(attempt)
         except (TimeoutError, GaveUp) as error:
             await client.close()
-            # Of a broker that was reached and then lost again and again, the last error says more.
+            # For a broker that was reached and then lost repeatedly, the last error says more.
             last = error.last if isinstance(error, GaveUp) else NetworkFailed(f"no answer within {limit_s:g} s")
             failures = {address: client._failures.get(address) or last for address in bootstrap}
             raise CannotReachCluster(failures) from error

@@ -44,7 +44,7 @@ class Topic:
     id: Uuid
     is_internal: bool
     partitions: tuple[PartitionInfo, ...]
-    """By index, without gaps."""
+    """The partitions by index, without gaps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -241,7 +241,7 @@ class BrokerError(ClientError):
 
     code: ErrorCode
     outcomes: Mapping[Any, Any] = MappingProxyType({})
-    """For a call of the admin client about several resources: the value of each, or its `BrokerError`."""
+    """The results of an admin call about several resources: the value of each, or its `BrokerError`."""
 
     def __new__(cls, code: int | None = None, *args: object, **kwargs: object) -> Self:
         if cls is BrokerError and code is not None:

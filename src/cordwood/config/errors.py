@@ -26,10 +26,30 @@ class InvalidValue(ConfigError):
         self.reason = reason
 
 
+# Settings of older brokers that many a server.properties still has. The name most like theirs would mislead.
+_REMOVED = frozenset(
+    {
+        "broker.id.generation.enable",
+        "control.plane.listener.name",
+        "inter.broker.protocol.version",
+        "log.message.format.version",
+        "log.message.timestamp.difference.max.ms",
+        "offsets.commit.required.acks",
+        "reserved.broker.max.id",
+    }
+)
+
+
 class UnknownKey(ConfigError):
     def __init__(self, name: str, value: str, known: Iterable[str]) -> None:
-        near = nearest(name, known)
-        hint = f"; did you mean {near}?" if near else "; docs/configuration.md lists all settings"
+        if name.startswith("zookeeper."):
+            hint = ", which is for brokers with ZooKeeper; here controllers take its place (process.roles)"
+        elif name in _REMOVED:
+            hint = ", which Kafka 4 has no longer: leave it out"
+        elif near := nearest(name, known):
+            hint = f"; did you mean {near}?"
+        else:
+            hint = "; docs/configuration.md lists all settings"
         super().__init__(f"Unknown configuration {name} (value {value!r}){hint}")
         self.name = name
 

@@ -1,4 +1,5 @@
-"""Where a node finds the metadata quorum: `controller.quorum.voters` or `controller.quorum.bootstrap.servers`."""
+"""The addresses at which a node finds the metadata quorum: `controller.quorum.voters` or
+`controller.quorum.bootstrap.servers`."""
 
 from __future__ import annotations
 

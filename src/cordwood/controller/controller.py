@@ -85,7 +85,7 @@ class Controller:
 
     @property
     def image(self) -> MetadataImage:
-        """As of the last record that was committed."""
+        """The image as of the last committed record."""
         return self._loader.image
 
     @property

@@ -20,6 +20,7 @@ from cordwood.config.broker import BrokerConfig
 from cordwood.config.layers import Layer, file_layer
 from cordwood.config.properties import parse_properties
 from cordwood.config.quorum import InitialController
+from cordwood.log.checkpoints.formats import META_PROPERTIES
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.network import Address, CannotListen
@@ -55,9 +56,9 @@ class ClusterFolder:
         if existing:
             folder = cls(root, *_read(root, existing, layout))
             folder._check_listeners(host, first_port)
+            folder._check_data()
             return folder
-        # A node that could not start leaves its .lock.
-        held = sorted(path.name for path in root.iterdir() if not path.name.startswith(".")) if root.exists() else []
+        held = _held(root)
         if held:
             raise BadFolder(
                 f"{root} is not empty and holds no cluster of cordwood up --brokers (it holds {', '.join(held[:5])}). "
@@ -94,6 +95,31 @@ class ClusterFolder:
                 "--host and --port, or give another --data"
             )
 
+    def _check_data(self) -> None:
+        """A node that has lost its data may not start over automatically: as a controller it has promised to keep
+        it."""
+        kept = {
+            member: parse_properties(file.read_text(encoding="utf-8"))
+            for member in self.members
+            if (file := self.data(member) / META_PROPERTIES).is_file()
+        }
+        gone = [member for member in self.members if not _held(self.data(member))]
+        if not gone:
+            return
+        named = ", ".join(f"{self.data(member)}" for member in gone)
+        if not kept:
+            raise BadFolder(f"there is no data in {named}. Restore it from a backup, or give another --data")
+        cluster_id = next(iter(kept.values()))["cluster.id"]
+        commands = [
+            f"\n  cordwood format --config {self.file(member)} --cluster-id {cluster_id}"
+            + (" --no-initial-controllers" if member.is_controller else "")
+            for member in gone
+        ]
+        raise BadFolder(
+            f"there is no data in {named}, and there was. Restore it, or let its node start over and copy the "
+            f"other nodes' partitions:{''.join(commands)}"
+        )
+
     def _create(self, layout: Layout, host: str) -> None:
         random, now_ms = SeededRandom(), SystemClock().now_ms()
         cluster_id = uuid_text(new_uuid(random))
@@ -111,6 +137,11 @@ class ClusterFolder:
             # Written last: its presence means that the node is formatted.
             lines = [f"{name}={value}\n" for name, value in settings.items()]
             self.file(member).write_text("".join(lines), encoding="utf-8")
+
+
+def _held(folder: Path) -> list[str]:
+    """Hidden files aside: a node that could not start leaves its .lock."""
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")) if folder.exists() else []
 
 
 def _read(root: Path, files: Sequence[Path], layout: Layout) -> tuple[str, list[Member]]:

@@ -17,6 +17,12 @@ from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.event_loop import run
 from cordwood.runtime.files.local_disk import LocalDisk
+from cordwood.runtime.memory import (
+    collect_garbage_rarely,
+    give_free_memory_back,
+    give_large_blocks_back,
+    keep_present_objects,
+)
 from cordwood.runtime.network import NetworkError
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork
@@ -55,6 +61,8 @@ def run_node(
 ) -> int:
     """`supervisor` becomes readable when the supervisor exits; `watch` creates the node's metrics; `accompany` starts
     what serves clients beside it."""
+    give_large_blocks_back()
+    collect_garbage_rarely()
     try:
         return run(_serve(layers, consent, report, supervisor, watch, accompany))
     except BadConfiguration as error:
@@ -105,6 +113,8 @@ async def _serve(
         if accompany is not None:
             companions = await _start_unless(stopped, accompany(node))
         if companions is not None:
+            keep_present_objects()
+            give_free_memory_back()
             report({"bootstrap": node.bootstrap, "companions": [companion.url for companion in companions]})
             await _either(stopped, node.stopped)
     finally:

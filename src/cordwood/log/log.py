@@ -244,8 +244,8 @@ class Log(ReadableLog):
     # Flushing
 
     def flush_due(self, now_ms: int) -> bool:
-        """By `flush.messages` and `flush.ms`; and, as in Kafka, after a roll, so that after a crash of a log without
-        flush settings not all of it has to be scanned."""
+        """True if `flush.messages` or `flush.ms` demand a flush; and, as in Kafka, after a roll, so that after a crash
+        of a log without flush settings not all of it has to be scanned."""
         return self.durability.flush_due(self.end_offset, self.config, now_ms)
 
     def flush(self, now_ms: int, *, all_indexes: bool = False) -> None:

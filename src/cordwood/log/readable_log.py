@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class ReadableLog:
-    """Where a log starts and ends, its segments, epochs and producers, as reads need them. `Log` changes them."""
+    """A log's start and end, segments, epochs and producers, as needed for reads. `Log` changes them."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class ReadableLog:
         return self.epochs.end_offset_for(epoch, self.end_offset)
 
     def _files_changed(self) -> None:
-        """For the owner: batches may have moved to other positions."""
+        """Called by the owner when batches may have moved to other positions."""
         self._bound = None
 
     def _check_readable(self, offset: int) -> None:

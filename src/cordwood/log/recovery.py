@@ -501,8 +501,7 @@ class _Opening:
         self.disk.sync_directory(self.directory)
 
     def _start_empty(self, end_offset: int) -> int:
-        """There is no segment, or none that reaches the log start (files were deleted manually): restarts the log
-        there."""
+        """Restarts the log at its start offset if no segment reaches it (files were deleted manually)."""
         start_offset = self.options.start_offset
         if len(self.segments):
             logger.warning(

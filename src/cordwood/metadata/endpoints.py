@@ -1,4 +1,4 @@
-"""Where a node's listeners are reached, as it registers them."""
+"""The addresses of a node's listeners, as it registers them."""
 
 from collections.abc import Mapping, Sequence
 

@@ -6,4 +6,4 @@ class InvalidMetadata(Exception):
 
 
 class DamagedMetadata(InvalidMetadata):
-    """The metadata log lacks records that are known to be committed; the text says where and what can be done."""
+    """The metadata log lacks records that are known to be committed; the text has the place and the remedies."""

@@ -38,7 +38,7 @@ Lesson = Callable[[Response], None]
 
 
 class RequestContext(Protocol):
-    """The sender and version of a request: what an Envelope carries besides the request when a broker forwards it."""
+    """The sender and version of a request: the data in an Envelope besides the request when a broker forwards it."""
 
     @property
     def version(self) -> int: ...

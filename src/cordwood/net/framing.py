@@ -32,7 +32,7 @@ class BadFrame(Exception):
 
 
 class Scratch:
-    """Where bytes arrive; shared by the readers of one thread."""
+    """The buffer for incoming bytes; shared by the readers of one thread."""
 
     __slots__ = ("_spares", "data", "view")
 

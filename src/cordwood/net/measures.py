@@ -14,10 +14,10 @@ class ApiMeasure(Protocol):
     def begun(self, version: int, request_bytes: int) -> None: ...
 
     def answered(self, response_bytes: int, began_s: float) -> None:
-        """Without an error in it."""
+        """Counts a response without an error."""
 
     def answered_with(self, response: Response, response_bytes: int, began_s: float) -> None:
-        """As `answered`, and counts the errors in the response."""
+        """Like `answered`, but counts the errors in the response."""
 
     def served(self, version: int, request_bytes: int, response_bytes: int, began_s: float) -> None:
         """Begun and answered at once, without an error."""

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Principal(NamedTuple):
-    """As Kafka's ACLs name it: `User:alice`."""
+    """The name in Kafka's ACLs: `User:alice`."""
 
     type: str
     name: str

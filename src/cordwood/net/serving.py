@@ -393,7 +393,7 @@ class ServedConnection:
     # ---- the end
 
     def _refuse_stream(self, bad: BadFrame) -> None:
-        """After the requests before it have been begun."""
+        """Closes the connection because of a bad frame, once the earlier requests have been started."""
         self._counts.bad_frames += 1
         _log.warning("%s: connection closed: %s", self.info, bad)
         self._connection.abort()

@@ -70,6 +70,7 @@ from cordwood.wire.frames import encode_metadata_record
 from cordwood.wire.messages.fetch import FetchResponse
 from cordwood.wire.messages.fetch_snapshot import FetchSnapshotResponse
 from cordwood.wire.primitives import Uuid
+from cordwood.wire.record import Buffer
 from cordwood.wire.schema import MetadataRecord, Request, Response
 
 from .configuration import doubtful_identity
@@ -136,6 +137,8 @@ class Member:
         self._applied_offset = applied_offset
         # Batches appended as the leader and not committed yet, oldest first, so that they need not be read again.
         self._appended: deque[MetadataBatch] = deque()
+        # What was appended last: followers fetch just that, so it need not be read.
+        self._last_append: Append | None = None
         self._leader = LeaderAndEpoch(None, election.epoch)
         self._news: deque[CommitUpTo | InstallSnapshot | LeadershipChanged] = deque()
         self._is_telling = False
@@ -370,6 +373,7 @@ class Member:
         match effect:
             case Append(base_offset, end_offset, batches):
                 log.append(batches, self._clock.now_ms())
+                self._last_append = effect
                 self.figures.appended(end_offset - base_offset, self._machine.state)
             case Flush():
                 # It begins with the loop's next iteration, and is shared by everything that is appended in this one.
@@ -387,6 +391,7 @@ class Member:
             case Truncate(offset):
                 while self._appended and self._appended[-1].next_offset > offset:
                     self._appended.pop()
+                self._last_append = None
                 log.truncate(offset, self._clock.now_ms())
             case WriteSnapshotPiece(snapshot_id, position, data):
                 log.snapshot_files.write_piece(snapshot_id, position, data)
@@ -394,6 +399,7 @@ class Member:
                 log.snapshot_files.discard(snapshot_id)
             case InstallSnapshot(snapshot_id):
                 self._appended.clear()
+                self._last_append = None
                 log.install_snapshot(snapshot_id, self._clock.now_ms())
                 self._news.append(effect)
             case ShutdownCompleted(is_clean):
@@ -428,12 +434,18 @@ class Member:
             return
         if isinstance(records, LogSlice):
             assert isinstance(response, FetchResponse)
-            response.responses[0].partitions[0].records = self._disk_log.read(records.offset, records.max_bytes)
+            response.responses[0].partitions[0].records = self._read(records)
         elif isinstance(records, SnapshotSlice):
             assert isinstance(response, FetchSnapshotResponse)
             piece = self._disk_log.read_snapshot(records.id, records.position, records.max_bytes)
             response.topics[0].partitions[0].unaligned_records = piece
         waiting.set_result(response)
+
+    def _read(self, records: LogSlice) -> Buffer:
+        last = self._last_append
+        if last is not None and (last.base_offset, last.end_offset) == (records.offset, self._disk_log.end_offset):
+            return last.batches
+        return self._disk_log.read(records.offset, records.max_bytes)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)

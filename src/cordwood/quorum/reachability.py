@@ -29,8 +29,8 @@ class Reachability:
         self._next_line_at = 0.0
 
     def failed(self, address: Address, asked_at: float, now: float) -> Mapping[Address, float] | None:
-        """For how long each address has been out of reach, where it is time for a log line: after `GRACE_S`, and then
-        once in `REPEAT_S`. `asked_at` is when the request was sent that has failed now."""
+        """Returns the outage of each address for which a log line is due: after `GRACE_S`, and then once in `REPEAT_S`.
+        `asked_at` is the time when the failed request was sent."""
         outage = self._outages.get(address)
         if outage is None or asked_at - outage.last > GRACE_S:
             # Voters have nothing to ask most others for hours: an old failure says nothing about the time since.
@@ -45,7 +45,7 @@ class Reachability:
         return {each: now - other.since for each, other in sorted(recent.items(), key=lambda entry: str(entry[0]))}
 
     def succeeded(self, address: Address, now: float) -> float | None:
-        """For how long the address was out of reach, where that was logged."""
+        """Returns the duration of the address's outage, if that was logged."""
         outage = self._outages.pop(address, None)
         if not any(other.is_logged for other in self._outages.values()):
             self._next_line_at = 0.0

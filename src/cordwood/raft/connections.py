@@ -47,7 +47,7 @@ class Connections:
         return connection is not None and connection.is_awaiting and now >= connection.deadline_ms
 
     def deadline(self, node_id: int) -> int:
-        """When the node is ready again at the latest."""
+        """The latest time when the node is ready again."""
         connection = self._busy.get(node_id)
         return connection.deadline_ms if connection is not None else NEVER
 

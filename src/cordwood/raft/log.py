@@ -107,7 +107,7 @@ class LogState:
         return next(iter(self.snapshots), None)
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
-        """Where the largest epoch ends that is not above `epoch`."""
+        """The end of the largest epoch that is not above `epoch`."""
         if not self.epochs or epoch >= self.last_epoch:
             return self.end
         following = bisect_right(self.epochs, epoch, key=lambda start: start.epoch)
@@ -133,7 +133,7 @@ class LogState:
         return Diverging(end) if end.epoch != epoch or end.offset < offset else None
 
     def truncation_offset(self, diverging: OffsetAndEpoch) -> int:
-        """Where to cut this log, given where the leader's copy of its last epoch ends."""
+        """The offset to truncate this log to, given the end of the leader's copy of its last epoch."""
         if diverging.epoch == 0:
             return min(diverging.offset, self.end_offset)
         end = self.end_offset_for_epoch(diverging.epoch)

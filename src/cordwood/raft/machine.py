@@ -20,7 +20,7 @@ from .api.add_voter import answer_add_voter, take_add_voter, take_api_versions
 from .api.begin_quorum_epoch import answer_begin_quorum_epoch, take_begin_quorum_epoch
 from .api.describe_quorum import answer_describe_quorum
 from .api.end_quorum_epoch import answer_end_quorum_epoch, take_end_quorum_epoch
-from .api.fetch import answer_fetch, complete_fetches, expire_fetches, take_fetch
+from .api.fetch import answer_fetch, complete_fetches, expire_fetches, take_fetch, tell_high_watermark
 from .api.fetch_snapshot import answer_fetch_snapshot, take_fetch_snapshot
 from .api.kraft_version import upgrade_kraft_version
 from .api.remove_voter import answer_remove_voter, take_remove_voter
@@ -225,6 +225,7 @@ class RaftMachine:
             self._replica.outbox.append(ProposalRefused(event.proposal_id, error, message))
         else:
             last_offset = self._replica.append_values(event.values, now)
+            self.state.decided(now)
             self._replica.outbox.append(ProposalAppended(event.proposal_id, last_offset))
 
     # Consequences
@@ -256,7 +257,7 @@ class RaftMachine:
                 replica.high_watermark_moved = False
                 replica.commit(self._leader.high_watermark)
                 high_watermark_moved(replica, self._leader)
-                complete_fetches(replica, replica.parked.take_all(), now)
+                tell_high_watermark(replica, self._leader, now)
         replica.high_watermark_moved = False
         replica.announce_leader()
         self._complete_shutdown(now)

@@ -1,11 +1,12 @@
 """Fetches that a leader holds back until there is something to return."""
 
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from .events import RequestReceived
 
 
-class ParkedFetch(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ParkedFetch:
     received: RequestReceived
     fetch_offset: int
     deadline_ms: int
@@ -22,12 +23,16 @@ class ParkedFetches:
     def deadline(self) -> int | None:
         return min((fetch.deadline_ms for fetch in self._parked), default=None)
 
+    def hurry(self, deadline_ms: int) -> None:
+        """Lets none wait for longer than this."""
+        self._parked = [replace(fetch, deadline_ms=min(fetch.deadline_ms, deadline_ms)) for fetch in self._parked]
+
     def take_all(self) -> list[ParkedFetch]:
         taken, self._parked = self._parked, []
         return taken
 
     def take_below(self, end_offset: int) -> list[ParkedFetch]:
-        """Those for which there are records now."""
+        """Takes the fetches for which there are records now."""
         taken = [fetch for fetch in self._parked if fetch.fetch_offset < end_offset]
         self._parked = [fetch for fetch in self._parked if fetch.fetch_offset >= end_offset]
         return taken

@@ -115,11 +115,11 @@ class VoterSet:
         return VoterSet(voter for voter in self if voter.key.id != key.id)
 
     def updated(self, voter: VoterNode) -> "VoterSet | None":
-        """With another endpoint or version range of a voter; None if that replica isn't a voter."""
+        """The set with another endpoint or version range of a voter; None if that replica isn't a voter."""
         return self.updated_by_id(voter) if self.is_voter(voter.key) else None
 
     def updated_by_id(self, voter: VoterNode) -> "VoterSet | None":
-        """As `updated`, but sets the directory too: static voters have none until they tell the leader."""
+        """Like `updated`, but sets the directory too: static voters have none until they tell the leader."""
         if voter.key.id not in self._voters:
             return None
         return VoterSet(voter if other.key.id == voter.key.id else other for other in self)

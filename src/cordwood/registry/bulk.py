@@ -40,7 +40,7 @@ class ArrowDeserializer:
 
     @property
     def type(self) -> pa.DataType:
-        """Of the arrays that it returns."""
+        """The type of the arrays that it returns."""
         return self._decoder.plan.type.type
 
     def __call__(self, values: pa.Array, headers: pa.Array | None = None, *, is_key: bool = False) -> Decoded:
@@ -63,7 +63,7 @@ class ArrowDeserializer:
 
 
 def _unknown(refused: RegistryRefused) -> Exception:
-    """Only of a schema that is not there, the record is to blame."""
+    """Treats only a missing schema as the record's fault."""
     return UnknownSchema(f"its schema is not in the registry: {refused}") if refused.code in _NO_SUCH else refused
 
 

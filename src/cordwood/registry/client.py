@@ -109,7 +109,7 @@ class RegistryClient:
         return self._registered(answer["id"], answer)
 
     def version(self, subject: str, version: int) -> RegisteredSchema:
-        """Also one that has been deleted, as long as it is kept."""
+        """Returns a schema, even a soft-deleted one."""
         path = f"/subjects/{quote(subject, safe='')}/versions/{version}?deleted=true"
         answer = self.ask("GET", path)
         return self._registered(answer["id"], answer)
@@ -123,7 +123,7 @@ class RegistryClient:
         return known
 
     def known_by_id(self, id_: int, subject: str = "") -> RegisteredSchema | None:
-        """If it is in the cache: without asking the registry."""
+        """Returns it from the cache, without a request."""
         return self._known.get(("id", id_, subject))
 
     def known_by_guid(self, guid: str) -> RegisteredSchema | None:

@@ -73,7 +73,7 @@ class RegistrySettings:
     timeout_s: float = 15.0
     """Timeout of a write."""
     forwarding_tls: ClientTls | None = None
-    """For requests to other registries, where those listen with https."""
+    """The settings for requests to other registries that use https."""
 
 
 class Moved(Exception):
@@ -91,7 +91,7 @@ class Registry:
         self.settings = settings
         self.parsed = ParsedSchemas(settings.most_parsed)
         self.url = ""
-        """Where others reach this one; set before it writes."""
+        """This registry's URL for others; set before it writes."""
         self.network = network
         self._clock = clock
         self._random = random if random is not None else SeededRandom()

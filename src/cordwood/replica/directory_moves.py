@@ -121,7 +121,7 @@ class DirectoryMoves:
                 relocation.give_up()
 
     async def _catch_up(self, relocation: Relocation, is_wanted: Callable[[], bool]) -> None:
-        """Until the future log has nearly all, durably."""
+        """Copies until the future log has nearly everything, durably."""
         loop = asyncio.get_running_loop()
         for flushes in range(_MAX_FLUSHES):
             copied = 0
@@ -141,7 +141,7 @@ class DirectoryMoves:
                 return
 
     async def _pause(self, seconds: float, is_wanted: Callable[[], bool]) -> None:
-        """So long, or until the move is not wanted any more."""
+        """Sleeps for this time, or until the move is cancelled."""
         await asyncio.sleep(0)
         while seconds > _SHORTEST_PAUSE_S and is_wanted():
             piece = min(seconds, _LOOK_EVERY_S)

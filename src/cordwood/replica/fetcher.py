@@ -90,7 +90,7 @@ class Fetcher:
         self._session = FetchSession(settings.partition_max_bytes)
         # Partitions whose position may differ from the session's.
         self._unsettled: dict[Key, None] = {}
-        # That wait for a back-off or the throttle, and until when.
+        # Partitions in back-off or throttled, and until when.
         self._backing_off: dict[Key, int] = {}
         self._loop = asyncio.get_running_loop()
         # The time when changes that are not in the fetch in flight must be sent.
@@ -99,7 +99,7 @@ class Fetcher:
         # Counts the requests; the latest is in flight, or there is none.
         self._request_number = 0
         self._is_in_flight = False
-        # The connection of a superseded request.
+        # The response to a superseded request was dropped.
         self._has_missed_answer = False
         self._is_due = asyncio.Event()
         self._offsets_peer = new_peer()
@@ -318,7 +318,7 @@ class Fetcher:
             return None
 
     async def _ask_offsets(self, wanted: list[tuple[Partition, AskOffsets]]) -> None:
-        """Where the leader's logs begin and end, for replicas that are out of their range."""
+        """Requests the start and end of the leader's logs, for replicas out of their range."""
         try:
             starts = await self._list_offsets(wanted, _EARLIEST)
             ends = await self._list_offsets(wanted, _LATEST)

@@ -160,7 +160,7 @@ class Follower:
 
     @property
     def lag(self) -> int | None:
-        """Behind the leader's high watermark as of its last answer; None until there is one."""
+        """The lag behind the leader's high watermark as of its last answer; None before the first one."""
         if self._leader_high_watermark is None:
             return None
         return max(0, self._leader_high_watermark - self._log.end_offset)
@@ -225,7 +225,7 @@ class Follower:
         return [SetHighWatermark(max(event.high_watermark, self._log.high_watermark))]
 
     def _truncation_offset(self, epoch: int, end_offset: int) -> int:
-        """Where to truncate, given the largest epoch that both may share and where the leader's log ends it."""
+        """The offset to truncate to, given the largest epoch that both may share and its end in the leader's log."""
         log = self._log
         if end_offset == UNDEFINED_OFFSET:
             # The leader has no epoch that old: only committed records are certain.

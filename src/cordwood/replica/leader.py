@@ -325,6 +325,11 @@ class Leader:
         if event.error is ErrorCode.NONE and event.partition_epoch > self.partition_epoch:
             # The metadata will show the outcome.
             return []
+        if event.error is ErrorCode.INELIGIBLE_REPLICA:
+            # The controller knows more than this broker's metadata: such a follower may not join soon.
+            for member in event.proposal.isr:
+                if member.broker_id in self.followers and member.broker_id not in self.isr:
+                    self.followers[member.broker_id].left_isr()
         if event.error is ErrorCode.NONE or event.error in _REFUSED:
             self._proposal = None
             return self._moved(self._advance(now_ms))

@@ -257,7 +257,7 @@ class Partition:
     # an epoch with its first batch, so that a new leader costs no write for each of its partitions.
 
     def leader_epoch_start(self, log: Log) -> int:
-        """Where the present epoch begins."""
+        """The start offset of the current epoch."""
         if log.epochs.latest < self.state.leader_epoch:
             return log.end_offset
         return log.epochs.entries[-1].start_offset

@@ -79,8 +79,8 @@ class Replicas:
                     self._place(known.name, index, known.id, state, is_new=False)
 
     def _find_former_ids(self, image: MetadataImage) -> dict[Uuid, LogDirectory]:
-        """Partitions of directories whose `meta.properties` were damaged or rewritten: their new id isn't registered
-        yet, and the metadata assigns their partitions to the old one. Partitions without files are among them."""
+        """Finds the former ids of directories whose `meta.properties` were damaged or rewritten: the new id isn't
+        registered yet, and the metadata assigns their partitions, even those without files, to the old one."""
         broker = image.brokers.get(self._broker_id)
         former: dict[Uuid, LogDirectory] = {}
         for directory in self.directories.online:
@@ -167,8 +167,8 @@ class Replicas:
             return None
 
     def _directory_for(self, state: PartitionState, *, is_new: bool) -> LogDirectory | None:
-        """Where to make the log of a partition that is in none of the directories online. None: it may lie in one that
-        is not, and an empty one in its place would be a loss."""
+        """The directory for a new log of a partition that is in no online directory. None: it may be in an offline one,
+        and an empty log in its place would be a loss."""
         assigned = state.directory_of(self._broker_id)
         directory = self.directories.with_id(assigned) or self._former_ids.get(assigned)
         if directory is not None:

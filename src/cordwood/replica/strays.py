@@ -36,7 +36,7 @@ class Unknown(NamedTuple):
 
 
 def unknown_partitions(directories: LogDirectories, image: MetadataImage, broker_id: int) -> list[Unknown]:
-    """For directories whose partitions were found and not opened yet."""
+    """Returns the unknown partitions of directories that are not opened yet."""
     return [
         Unknown(directory, topic, partition, topic_id)
         for directory in directories.online
@@ -52,7 +52,7 @@ def _is_known(image: MetadataImage, broker_id: int, topic: str, partition: int, 
 
 
 def unexplained(strays: Sequence[Unknown], image: MetadataImage, broker_id: int) -> list[Unknown]:
-    """Those that speak against the metadata log. A directory that was offline when the node ran last may have missed
+    """Strays that indicate a wrong metadata log. A directory that was offline when the node ran last may have missed
     deletions, and a partition that the metadata gives to other brokers has been reassigned."""
     broker = image.brokers.get(broker_id)
     registered = broker.log_dirs if broker is not None else ()

@@ -45,7 +45,7 @@ def process_start_s() -> float | None:
 
 
 def stop_signals() -> list[signal.Signals]:
-    """Those that ask a node to stop. SIGHUP, which a terminal that is closed sends, is none where it is ignored, as
-    `nohup` does."""
+    """The signals that stop a node. SIGHUP, sent by a closed terminal, is not among them if it is ignored, as with
+    `nohup`."""
     is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [signal.SIGINT, signal.SIGTERM] if is_ignored else [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]

@@ -117,6 +117,14 @@ class SocketNetwork:
             raise socket.gaierror(socket.EAI_NONAME, f"not a valid host name ({error})") from error
 
 
+def ip_addresses(host: str) -> frozenset[str]:
+    """Looks up a host's addresses, which may take a moment; returns the name itself if it has none."""
+    try:
+        return frozenset(str(entry[4][0]) for entry in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
+    except (OSError, UnicodeError):
+        return frozenset({host})
+
+
 class SocketListener:
     """See `Listener`."""
 

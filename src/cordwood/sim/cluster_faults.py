@@ -135,7 +135,7 @@ class ClusterFaults:
                 self._wipe(machine)
 
     def _may_end(self, machine: Machine) -> bool:
-        """Kills a node, unless another broker has yet to recover lost data."""
+        """Returns whether a node may stop uncleanly: not while another broker has yet to recover lost data."""
         if self._partitions is None:
             return True
         return self._partitions.lossy_nodes <= {self._node_ids[machine.name]}

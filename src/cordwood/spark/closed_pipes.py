@@ -43,6 +43,9 @@ def is_closed_by_spark(error: BaseException | None) -> bool:
     if not isinstance(error, _CLOSED):
         return False
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    while frames and frames[-1].f_globals.get("__name__") == "socket":
+        # A pipe is a socket's file where Spark has not forked the process.
+        frames.pop()
     spec = frames[-1].f_globals.get("__spec__") if frames else None
     return spec is not None and spec.name.startswith(_PYSPARK)
 

@@ -38,7 +38,7 @@ def main(python: str, arguments: list[str]) -> None:
 
 
 def without_zips(path: str) -> str:
-    """Entries of `PYTHONPATH`: Spark's installed modules have bytecode; those in its zip do not."""
+    """Returns `PYTHONPATH` without Spark's zips: Spark's installed modules have bytecode."""
     entries = [entry for entry in path.split(os.pathsep) if entry]
     return os.pathsep.join(entry for entry in entries if not _is_zip_of_spark(entry))
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 START_ERRORS = (ConfigError, CannotStart, TlsError, DiskError, NetworkError)
 
 # Defaults that differ for tests: groups rebalance and timeouts fire at once, not after seconds that spare a large
-# cluster requests, and records stay, whatever timestamps a test gives them. docs/testing.md lists them.
+# cluster requests, and records stay, whatever their timestamps. docs/testing.md lists them.
 TEST_DEFAULTS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "500",

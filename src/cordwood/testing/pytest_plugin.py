@@ -36,7 +36,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=[],
         help="one of Kafka's broker settings; may be repeated, and wins over the ini file",
     )
-    group.addoption("--cordwood-log-level", metavar="LEVEL", help="log level: DEBUG, INFO, WARNING or ERROR")
+    group.addoption(
+        "--cordwood-log-level",
+        metavar="LEVEL",
+        type=str.upper,
+        choices=("DEBUG", "INFO", "WARNING", "ERROR"),
+        help="log level: DEBUG, INFO, WARNING or ERROR",
+    )
     parser.addini("cordwood_subprocess", "run the node in a separate process", type="bool", default=False)
     parser.addini("cordwood_settings", "Kafka's broker settings for the node, name=value a line", type="linelist")
 

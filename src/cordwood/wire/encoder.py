@@ -4,7 +4,7 @@ As in decoder.py, all nested structs become one function, and each run of fixed-
 follows it, is one `struct` pack. The function appends pieces to a list: exact `bytes` for its own data, and for
 `records` the caller's object or a memoryview of it, so that those pieces can be distinguished and sent uncopied.
 
-Invalid values raise whatever Python raises, or `Malformed`; diagnosis.py finds the field and the reason.
+Invalid values raise Python's own errors, or `Malformed`; diagnosis.py finds the field and the reason.
 """
 
 from __future__ import annotations

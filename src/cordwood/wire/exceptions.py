@@ -26,7 +26,7 @@ class DecodeError(WireError):
 
 
 class UnsupportedRequest(DecodeError):
-    """A request with an unknown API key or version; carries what a response needs (ApiVersions sends one)."""
+    """A request with an unknown API key or version; carries the data for a response (ApiVersions sends one)."""
 
     def __init__(self, api_key: int, api_version: int, correlation_id: int, reason: str) -> None:
         super().__init__("RequestHeader", "request_api_version", 2, reason)

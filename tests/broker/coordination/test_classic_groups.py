@@ -111,7 +111,7 @@ def test_a_join_refused_after_a_wait_is_encodable_in_every_version(version: int)
         first, second = await _client(node), await _client(node)
         member_id = (await _join(first)).member_id
         waiting = asyncio.create_task(_join(second, version))
-        # A rebalance is under way, and the newcomer waits for the first member.
+        # A rebalance is in progress, and the newcomer waits for the first member.
         await _until_rebalancing(first, member_id)
         described = await first.request(DescribeGroupsRequest(groups=[GROUP]), 6)
         newcomer = next(m.member_id for m in described.groups[0].members if m.member_id != member_id)
@@ -180,7 +180,7 @@ def test_heartbeats_are_answered_without_checks_while_groups_are_loaded() -> Non
 
 
 def test_requests_behind_a_pending_join_wait_for_it() -> None:
-    """As in Kafka; a member that closes while it joins is told of its join first."""
+    """As in Kafka; a member that closes while it joins gets the join's response first."""
 
     async def test(node: SimulatedNode) -> None:
         first, second = await _client(node), await node.connect()
@@ -200,7 +200,7 @@ def test_requests_behind_a_pending_join_wait_for_it() -> None:
         left = loop.create_task(second.request(LeaveGroupRequest(group_id=GROUP, members=[identity]), 5))
         await asyncio.sleep(AT_ONCE_S)
         assert not joined.done()
-        # The first does not join again within its session: the group goes on without it.
+        # The first does not join again within its session: the group continues without it.
         response = await joined
         assert (response.error_code, [member.member_id for member in response.members]) == (0, [joining.member_id])
         assert (await left).members[0].error_code == ErrorCode.NONE

@@ -1,4 +1,4 @@
-"""The short way of a heartbeat: nobody can tell from an answer, or from what becomes of a group, which way it went."""
+"""The fast path of a heartbeat gives the same answers and the same groups as the general path."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ ACTIONS = st.one_of(
 
 
 class Groups:
-    """A classic and a consumer group, and what their members hear."""
+    """A classic and a consumer group, and the answers to their members."""
 
     def __init__(self, node: SimulatedNode, channel: Channel) -> None:
         self.heard: list[bytes | str] = []
         self._node = node
         self._channel = channel
-        # Of each member in each group: its generation or epoch, and what its heartbeat looks like.
+        # Each member's generation or epoch, and its heartbeat's bytes.
         self._ids: dict[str, tuple[str, int]] = {}
         self._epochs = dict.fromkeys(MEMBERS, 0)
         self._partitions = 1
@@ -106,7 +106,7 @@ class Groups:
                 await self._beat_consumer(detail)
 
     async def _join_classic(self, name: str) -> None:
-        """Alone: whoever else is in the group has to leave first, or is waited for in vain."""
+        """Alone: whoever else is in the group has to leave first, or is waited for without success."""
         request = JoinGroupRequest(
             group_id=CLASSIC,
             session_timeout_ms=4000,

@@ -1,4 +1,4 @@
-"""Disks that fail under a coordinator: everybody is told, at once and in words of the protocol."""
+"""Disks that fail under a coordinator: all clients get an error of the protocol at once."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_groups_are_listed_while_the_disk_of_their_coordinator_fails() -> None:
         assert (await channel.request(_commit(), 8)).topics[0].partitions[0].error_code == ErrorCode.NONE
         root = ONE if in_directory(node, ONE, GROUP_TOPIC) else TWO
         host.disks[root].fail_next("append to", errno.EIO)
-        # Sent together, so that nobody has heard of the failure when the groups are listed.
+        # Sent together, so that the failure is unknown when the groups are listed.
         committed, listed = await asyncio.gather(channel.request(_commit(), 8), channel.request(ListGroupsRequest(), 4))
         assert committed.topics[0].partitions[0].error_code == ErrorCode.NOT_COORDINATOR
         assert listed.error_code in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR)

@@ -87,7 +87,7 @@ def test_before_the_report_reaches_the_leader_it_is_not() -> None:
 
 
 async def with_two_epochs(node: SimulatedNode) -> tuple[Channel, int]:
-    """Offsets 0 to 2 in epoch 0, 3 and 4 in a later one, which is told."""
+    """Writes offsets 0 to 2 in epoch 0, and 3 and 4 in a later one, which is returned."""
     await node.create("t", 1, {"flush.messages": "1"})
     await write(await node.connect(), "a", "b", "c")
     node, channel = await restarted(node)
@@ -137,7 +137,7 @@ def test_an_epoch_in_which_nothing_was_written_is_known() -> None:
     simulate(test)
 
 
-# What is wrong on this side
+# Errors of the broker
 
 
 def test_readers_of_damaged_data_get_an_error() -> None:

@@ -1,4 +1,4 @@
-"""Fetches that wait, in virtual time: what wakes them, what does not, and what is left of them."""
+"""Fetches that wait, in virtual time: their wake-ups and their clean-up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WAIT_MS = 500_000
 
 
 class Waiting:
-    """A fetch under way."""
+    """A fetch in progress."""
 
     def __init__(self, node: SimulatedNode, channel: Channel, request: FetchRequest) -> None:
         self._node = node
@@ -29,7 +29,7 @@ class Waiting:
             return await self.task
 
     async def answer(self, within_s: float = AT_ONCE_S) -> PartitionData:
-        """Of the one partition that is fetched."""
+        """The answer for the one fetched partition."""
         return (await self.response(within_s)).responses[0].partitions[0]
 
     @property
@@ -224,7 +224,7 @@ def test_it_is_answered_when_the_node_stops() -> None:
     simulate(test)
 
 
-# What is left of it
+# Clean-up
 
 
 def watchers(node: SimulatedNode, topic: str = "t") -> int:

@@ -1,4 +1,4 @@
-"""A follower's fetch looks at few partitions of its session: what it is told is the same as if it looked at all."""
+"""A follower's fetch that examines few partitions of its session gets the same answers as one that examines all."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Session:
         self.looks = 0
 
     def fetch(self, positions: dict[int, tuple[int, int]], forgotten: list[int]) -> tuple[bool, dict[int, Told]]:
-        """`positions` are the (offset, leader epoch) that have changed. Returns whether it would have to wait, and what
-        it is told."""
+        """`positions` are the (offset, leader epoch) that have changed. Returns whether it would wait, and its
+        answer."""
         wanted: dict[PartitionKey, WantedPartition] = {
             (self._topic_id, index): WantedPartition("t", self._topic_id, index, offset, MAX_BYTES, epoch, -1, 0)
             for index, (offset, epoch) in positions.items()

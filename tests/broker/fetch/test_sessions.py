@@ -79,7 +79,7 @@ def told(conclusion: Conclusion) -> list[int]:
     return [partition.index for partition, _ in conclusion.answers]
 
 
-# What is told
+# Answers
 
 
 def test_a_fetch_without_a_session_gets_everything_and_creates_none() -> None:
@@ -145,7 +145,7 @@ def test_partitions_that_returned_data_come_last_next_time() -> None:
     assert told(client.fetch(answers=everything)) == [2, 0, 1]
 
 
-# What is wanted
+# Requests
 
 
 def test_a_session_remembers_its_partitions() -> None:

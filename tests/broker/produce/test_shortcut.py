@@ -1,4 +1,4 @@
-"""The short way of a Produce: nobody can tell from an answer, or from the log, which way a request went."""
+"""The fast path of a Produce gives the same answers and logs as the general path."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def numbered(sequence: int) -> bytearray:
 
 
 def of_transaction(sequence: int) -> bytearray:
-    """Of the producer that has the transactional id."""
+    """The producer of the transactional id."""
     return batch("t", producer_id=0, epoch=0, sequence=sequence, transactional=True)
 
 
@@ -80,7 +80,7 @@ def requests(draw: st.DrawFn) -> Sent:
 
 
 def adding() -> AddPartitionsToTxnRequest:
-    """Of two of the three partitions that batches go to, so that one is not part of the transaction."""
+    """Adds two of the three partitions, so that one is not part of the transaction."""
     return AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=TRANSACTIONAL_ID,
         v3_and_below_producer_id=0,
@@ -112,7 +112,7 @@ def transactional_requests(draw: st.DrawFn) -> Sent:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(requests(), min_size=2, max_size=20))
 def test_answers_and_logs_are_those_of_the_general_path(sent: list[Sent]) -> None:
-    # Each once more, so that what was learned from it is used.
+    # Each again, so that what was learned from it is used.
     sent = [*sent, *sent]
     assert answers_to(sent, short_way=True) == answers_to(sent, short_way=False)
 

@@ -1,4 +1,4 @@
-"""The node's directories: what is formatted, what is taken over, what is refused, and how to go on then."""
+"""The node's directories: what is formatted, what is taken over, what is refused, and how to continue then."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def properties(directory: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if not line.startswith("#"))
 
 
-# Directories of somebody else
+# Directories of other programs
 
 
 def test_a_directory_that_holds_something_else_is_not_formatted_and_not_touched(tmp_path: Path) -> None:
@@ -231,3 +231,18 @@ def test_a_new_directory_is_added_to_those_of_a_node(tmp_path: Path) -> None:
     run(fill(one))
     run(check_served(one, two))
     assert properties(two)["cluster.id"] == properties(one)["cluster.id"]
+
+
+def test_a_directory_without_the_metadata_log_is_refused_also_if_it_has_no_partition(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+
+    async def scene() -> None:
+        async with started(first, second):
+            pass
+        with pytest.raises(
+            CannotStart, match=r"the metadata log .* is missing or empty.* name that one in metadata\.log\.dir"
+        ):
+            async with started(second):
+                pass
+
+    run(scene())

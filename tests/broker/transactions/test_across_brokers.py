@@ -146,7 +146,7 @@ def test_questions_during_a_request_are_merged_into_the_next() -> None:
         verifier = cluster.broker(leader).partition_verifier
         place = ("t", 0)
         added = [verifier.ask(name, owners[name], [place], adds=True) for name in remote]
-        # The first is on its way; the others wait for it, and with them a second question about the first.
+        # The first is in flight; the others wait for it, and with them a second question about the first.
         assert not any(isinstance(answer, dict) for answer in added)
         assert [len(queue) for queue in verifier._queues.values()] == [len(remote) - 1]
         unknown = verifier.ask(remote[0], ProducerIdAndEpoch(owners[remote[0]].producer_id, 7), [place], adds=False)

@@ -21,7 +21,7 @@ from tests.common.three_brokers import ThreeBrokers, with_three_brokers
 
 INPUTS = 60
 CRASHES = 4
-# Of the last transactions, in virtual time.
+# The duration of the last transactions, in virtual time.
 PATIENCE_S = 200.0
 
 

@@ -47,7 +47,7 @@ def test_accepted_offsets_are_written_before_the_transaction_can_end() -> None:
         index = node.broker.groups.index_of("g")
         log = node.partition(GROUP_TOPIC, index).log
         assert log is not None
-        # The coordinator's word takes time: what it adds is on its way to the disk.
+        # The coordinator's word takes time: what it adds is in flight to the disk.
         added = asyncio.create_task(channel.request(add, 3))
         committed = asyncio.create_task(channel.request(commit, 3))
         shard = node.broker.transactions.shard(ID)

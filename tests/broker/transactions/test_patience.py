@@ -1,4 +1,4 @@
-"""Whoever comes before the last transaction is complete waits for a moment, and no longer."""
+"""A request that arrives before the last transaction is complete waits briefly."""
 
 from __future__ import annotations
 

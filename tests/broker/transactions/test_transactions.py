@@ -1,4 +1,4 @@
-"""Transactions on a node in virtual time: what is prepared is completed, whatever happens in between."""
+"""Transactions on a node in virtual time: what is prepared is completed, in all cases in between."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_a_batch_verified_while_its_transaction_ends_is_not_written() -> None:
         await node.create(TOPIC, 2)
         producer = await Producer.begin(node)
         assert not await producer.add(0)
-        # The coordinator's word takes time: a record before it is on its way to the disk.
+        # The coordinator's word takes time: a record before it is in flight to the disk.
         owner = ProducerIdAndEpoch(producer.producer_id, 0)
         shard = node.broker.transactions.shard(ID)
         shard.decide(lambda state: add_partitions(state, ID, owner, [(TOPIC, 1)], 0, None))

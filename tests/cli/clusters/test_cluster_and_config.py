@@ -162,7 +162,7 @@ def test_resources_are_listed(cli: Cli, known_topic: str) -> None:
     assert f"topic\t{known_topic}" in cli("config", "list", "topic").lines
 
 
-# ---- nobody there
+# ---- unreachable brokers
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Client properties from files and profiles: what counts before what, and what is told of the wrong ones."""
+"""Client properties from files and profiles: their precedence, and errors."""
 
 import stat
 from pathlib import Path

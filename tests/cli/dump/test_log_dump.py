@@ -26,7 +26,7 @@ def description() -> dict[str, Any]:
     return stated
 
 
-# What Kafka wrote
+# Kafka's files
 
 
 def test_json_of_every_segment_matches_kafkas_dump(kafkas: Path) -> None:
@@ -47,7 +47,7 @@ def test_json_of_every_segment_matches_kafkas_dump(kafkas: Path) -> None:
             assert [[entry["timestamp"], entry["offset"]] for entry in entries] == segment["timeindex"]
             txns = of_type(by_file[f"{path}.txnindex"], "abortedTxn")
             assert [_without(txn, "type", "file") for txn in txns] == segment.get("txnindex", [])
-        # What became of a transaction is not known while the log is being read.
+        # The outcome of a transaction is unknown while the log is being read.
         stated = [_without(record, "txn", "producerId") for record in partition["records"]]
         assert [_without(record, "type", "file", "keyText", "valueText") for record in records] == stated
 
@@ -181,7 +181,7 @@ def test_messages_of_magic_0_and_1_are_shown(tmp_path: Path) -> None:
     assert [record["timestamp"] for record in of_type(lines, "record")] == [-1, 77]
 
 
-# What is wanted of it
+# Options
 
 
 def test_no_records_shows_batches_only(kafkas: Path) -> None:
@@ -210,7 +210,7 @@ def test_limit_bounds_the_batches_that_are_shown_but_not_those_that_are_verified
     assert summary["batches"] > 2
 
 
-# What cannot be dumped
+# Errors
 
 
 def test_a_missing_path_is_an_error(tmp_path: Path) -> None:

@@ -166,3 +166,12 @@ def test_zeros_after_the_last_batch_and_the_last_entry_are_padding(kafkas: Path,
     done = dump("--verify", "--indexes", partition)
     assert done.exit_code == 0
     assert "padding position: 140 sizeInBytes: 9860" in done.stdout
+
+
+def test_what_a_start_has_cut_off_and_kept_is_no_problem_of_its_directory(tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0" / f"{FIRST}.log", batch_at(0, "a"))
+    copy = write_segment(tmp_path / "t-0" / f"{1:020d}.log.corrupt", b"torn")
+    done = dump("--verify", tmp_path)
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "1 batches, 1 records, 0 problems")
+    assert f"== {copy} (log segment, cut off and kept; not verified, 4 bytes)" in done.stdout
+    assert dump("--verify", copy).exit_code == 1

@@ -35,7 +35,7 @@ def test_options_become_keyword_arguments_of_their_types() -> None:
     [["--help"], ["--prot", "1"], ["--port"], ["--port", "many"], ["--log-format", "xml"], ["--ephemeral=yes"], ["x"]],
     ids=" ".join,
 )
-def test_unusual_arguments_are_left_to_typer(words: list[str]) -> None:
+def test_unusual_arguments_are_passed_to_typer(words: list[str]) -> None:
     assert quick_arguments(NodeOptions, words, SPELLING) is None
 
 

@@ -76,7 +76,7 @@ def test_a_plan_is_applied_throttled_and_taken_back(four: Cli, here: str, tmp_pa
 
 
 def test_throttles_are_kafkas_and_go_with_the_last_move(nodes: LocalCluster, four: Cli, here: str) -> None:
-    # What is on its way to a broker that is down does not arrive.
+    # Moves to a broker that is down do not complete.
     nodes.kill(4)
     try:
         until(lambda: [line.split("\t")[0] for line in four("broker", "list").lines] == ["1", "2", "3"])

@@ -1,4 +1,4 @@
-"""`cordwood registry`: a registry in a process of its own."""
+"""`cordwood registry`: a registry in a separate process."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ SETTINGS = ConsumerSettings(
 
 
 class Reading:
-    """Of partitions that each hold some batches, by the offset from which on they are asked for."""
+    """Fetches of partitions that each have some batches, by their start offset."""
 
     def __init__(self, broker: ScriptedBroker, end: int, *batches: bytes) -> None:
         self.moves: list[tuple[TopicPartition, int, int]] = []

@@ -77,7 +77,7 @@ async def _write_outside_of_a_transaction(bootstrap: str, topic: str) -> int:
             (told,) = (await broker.ask(request, at_most=11)).responses[0].partition_responses
             if told.error_code != ErrorCode.NONE:
                 error = BrokerError(told.error_code)
-                # A broker of a real cluster hears a moment later that it is not to look.
+                # A broker of a real cluster gets the setting a moment later.
                 error.retriable = error.code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
                 raise error
             return told.base_offset
@@ -168,7 +168,7 @@ def test_partitions_report_their_producers_and_open_transactions(cli: Cli, writt
     told = cli("txn", "producers", written, "--json").json
     starts = {one["partition"]: one["currentTxnStartOffset"] for one in told if one["producerId"] == producer_id}
     assert starts == {0: 1, 1: 0}
-    # Who wrote before, without a transaction, holds nothing open.
+    # A producer that wrote before, without a transaction, holds nothing open.
     assert [one["currentTxnStartOffset"] for one in told if one["producerId"] != producer_id] == [None]
     lines = [line.split("\t") for line in cli("txn", "producers", f"{written}:1").lines]
     assert [(line[0], line[1], line[2], line[-1]) for line in lines] == [(written, "1", str(producer_id), "0")]

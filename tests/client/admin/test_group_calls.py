@@ -1,4 +1,4 @@
-"""Groups and their offsets, as brokers of both generations tell them."""
+"""Groups and their offsets, as reported by brokers of both generations."""
 
 from struct import pack
 from typing import Any

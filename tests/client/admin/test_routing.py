@@ -117,7 +117,7 @@ def test_records_are_deleted_by_leaders_with_retries() -> None:
                 outcomes = await settled(admin.delete_records({P0: 5, P1: 7, missing: 1}))
             assert (outcomes[P0], outcomes[P1]) == (5, 7)
             assert isinstance(outcomes[missing], TopicNotFound)
-            # Who has answered is not asked again.
+            # Brokers that have answered are not asked again.
             assert [len(broker.seen_of(DeleteRecordsRequest)) for broker in brokers] == [1, 2]
 
     run(main())

@@ -36,7 +36,7 @@ ODDS = NetworkOdds(loss=0.02, late_notice_s=1.0)
 PARTITIONS = [TopicPartition("t", number) for number in range(4)]
 GROUPS = [f"g{number}" for number in range(6)]
 ROUNDS = 10
-# Of one group that cannot be deleted, however often one asks.
+# The error of one group that cannot be deleted, despite retries.
 BUSY = GROUPS[2]
 
 
@@ -84,7 +84,7 @@ def serve(broker: ScriptedBroker, coordinators: Coordinators) -> None:
 
 
 async def move(brokers: list[ScriptedBroker], coordinators: Coordinators, world: World) -> None:
-    """Each broker hears of new leaders in its own time."""
+    """Each broker learns of new leaders in its own time."""
     source = world.random("moves")
     epoch = 0
     while True:

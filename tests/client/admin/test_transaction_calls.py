@@ -1,4 +1,4 @@
-"""Transactions, as coordinators and partitions tell them, and how they are ended."""
+"""Transactions, as reported by coordinators and partitions, and their ends."""
 
 import pytest
 

@@ -118,7 +118,7 @@ def test_arrow_gives_record_batches_and_ends_when_nothing_comes(node: AnyCluster
 
 
 class Listener:
-    """Notes what it hears, and in which thread; commits before it lets go."""
+    """Records its calls, and their threads; commits before it lets go."""
 
     def __init__(self, consumer: Consumer) -> None:
         self.consumer = consumer

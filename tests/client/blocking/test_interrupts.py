@@ -1,4 +1,4 @@
-"""Control-C while records are on their way to the application's thread: what it has not got is neither skipped nor
+"""Control-C while records are in flight to the application's thread: what it has not got is neither skipped nor
 committed."""
 
 from collections.abc import Callable

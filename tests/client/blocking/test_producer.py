@@ -82,7 +82,7 @@ def test_delivery_callbacks_run_in_the_producers_thread(node: AnyCluster) -> Non
         done.set()
 
     with Producer(bootstrap_servers=node.bootstrap, linger_ms=60_000) as producer:
-        # Before it is sent: one that is done is told of at once.
+        # Added before it is sent: the callback of a completed delivery runs at once.
         producer.send(node.topic(), "value").add_done_callback(callback)
         producer.flush()
     assert done.wait(30)

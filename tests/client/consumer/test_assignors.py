@@ -217,7 +217,7 @@ def test_sticky_shares_differ_by_one_where_all_read_the_same(
 def test_cooperative_sticky_leaves_owned_partitions_unassigned(
     group: tuple[GroupTopics, dict[str, Subscription]],
 ) -> None:
-    """Of those of the latest generation; who is behind has lost what it claims."""
+    """Claims of the latest generation; members behind it have lost their claims."""
     topics, subscriptions = group
     latest = max(said.generation_id for said in subscriptions.values())
     given_out = shares(CooperativeStickyAssignor().assign(topics, subscriptions))
@@ -236,7 +236,7 @@ def test_cooperative_sticky_leaves_owned_partitions_unassigned(
 
 @given(groups())
 def test_cooperative_sticky_gives_all_away_in_two_rounds(group: tuple[GroupTopics, dict[str, Subscription]]) -> None:
-    """Where racks do not matter: what is far from its owner may be moved once more."""
+    """Where racks do not matter: what is far from its owner may be moved again."""
     topics, subscriptions = GroupTopics(group[0].partition_counts), group[1]
     for generation_id in (4, 5):
         given_out = shares(CooperativeStickyAssignor().assign(topics, subscriptions))

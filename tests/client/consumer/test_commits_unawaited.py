@@ -1,4 +1,4 @@
-"""Commits that nobody waits for, and those that go by themselves."""
+"""Commits without a waiting caller, and automatic commits."""
 
 import asyncio
 from typing import Any
@@ -17,7 +17,7 @@ from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.wire.errors import ErrorCode
 from tests.client.committing import P0, P1, Stage, play
 
-# ---- commits that nobody waits for
+# ---- commits without a waiting caller
 
 
 def test_an_async_commit_is_tried_once_and_fails_as_retriable() -> None:
@@ -116,7 +116,7 @@ def test_commits_still_queued_at_close_get_an_error() -> None:
     play(scene)
 
 
-# ---- commits that go by themselves
+# ---- automatic commits
 
 
 def test_returned_records_are_committed_by_a_poll_after_the_interval() -> None:

@@ -1,4 +1,4 @@
-"""A consumer's commits on a real node: what it has read, what it says, and who hears of it."""
+"""A consumer's commits on a real node: what it has read, what it says, and who learns of it."""
 
 import asyncio
 from typing import Any

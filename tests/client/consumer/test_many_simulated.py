@@ -1,7 +1,7 @@
 """Whole consumers of both protocols that come, go, hang and die, while connections are lost and the node crashes.
 
-Nothing is lost: every record is given to one of them. And what was committed before a partition was assigned is not
-given to who has it then.
+Nothing is lost: every record is given to one of them. And a new owner does not get records committed before its
+assignment.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Listeners that fail, or that end what they hear of: the group goes on, and the consumer is in order afterwards."""
+"""Listeners that fail, or that close or unsubscribe: the group continues, and the consumer stays usable."""
 
 import asyncio
 from typing import Any
@@ -16,7 +16,7 @@ every_protocol = pytest.mark.parametrize("protocol", [CONSUMER, EAGER, COOPERATI
 
 
 class Listener:
-    """Does what it is told to when it hears something, once; and keeps what it has heard."""
+    """Runs an action in one of its calls, once; and records its calls."""
 
     def __init__(self) -> None:
         self.log: list[str] = []
@@ -46,7 +46,7 @@ LONG_SESSIONS = {
 
 
 async def two_members(cluster: GroupCluster, listener: Listener, protocol: dict[str, Any]) -> tuple[Reader, Reader]:
-    """The first has the listener; who dies is not noticed."""
+    """The first has the listener; a death is not noticed."""
     settings = protocol if protocol is CONSUMER else {**protocol, "session_timeout_ms": LONG_MS}
     first = await cluster.reader("first", listener=listener, **settings)
     second = await cluster.reader("second", **settings)

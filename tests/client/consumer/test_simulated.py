@@ -108,7 +108,7 @@ def serve(broker: ScriptedBroker, world: World) -> None:
 
 
 async def move_leaders(brokers: list[ScriptedBroker], world: World) -> None:
-    """Each broker hears of it in its own time."""
+    """Each broker learns of it in its own time."""
     source = world.random("leaders")
     epoch = 0
     while True:
@@ -192,6 +192,6 @@ async def read_from_one(world: World) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_partitions_due_between_two_clock_readings_are_fetched(seed: int) -> None:
-    # Metadata is old after five minutes: by then a consumer that stands still would be woken.
+    # Metadata is old after five minutes: by then a consumer that stalls would be woken.
     world = World(seed, odds=NetworkOdds(loss=0.1), limit_s=250, pauses=True)
     assert world.run(read_from_one(world)) == [LOG_END] * PARTITIONS

@@ -1,4 +1,4 @@
-"""`Consumer.wakeup()`: who waits for records is told to look up, once."""
+"""`Consumer.wakeup()` interrupts a caller that waits for records, once."""
 
 import asyncio
 import signal

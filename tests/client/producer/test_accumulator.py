@@ -362,7 +362,7 @@ def test_an_interrupt_at_any_step_of_a_new_batch_leaves_its_memory_accounted_for
     for step in range(1, 1000):
         gathering = accumulator()
         was_interrupted = interrupted_at(step, lambda gathering=gathering: put(gathering, A))  # type: ignore[misc]
-        # Whether or not it was taken, the next goes on, and all memory comes back.
+        # Whether or not it was taken, the next continues, and all memory comes back.
         put(gathering, A, b"next")
         for batch in drain(gathering):
             assert values(batch)[-1] == b"next"

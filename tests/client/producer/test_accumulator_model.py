@@ -215,7 +215,7 @@ class Producing(RuleBasedStateMachine):
         granted = sum(each.reservation.size_bytes for each in self.waiters if each.reservation.is_granted)
         assert held + granted + pool.free_bytes == pool.total_bytes
         assert pool.free_bytes >= 0
-        # Parts share what the whole had, though each has a header of its own.
+        # Parts share what the whole had, though each has its own header.
         assert all(batch.size_bytes <= batch.held_bytes for batch in waiting if len(batch.place) == 1)
 
     @invariant()
@@ -249,7 +249,7 @@ class Producing(RuleBasedStateMachine):
             assert all(self.deliveries[number].done() for number in self.completions if number in self.deliveries)
 
     def teardown(self) -> None:
-        """The producer closes: whatever is left is completed, and all memory is back."""
+        """The producer closes: the rest is completed, and all memory is back."""
         if not hasattr(self, "gathering"):
             return
         for waiter in self.waiters:

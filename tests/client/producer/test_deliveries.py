@@ -220,7 +220,7 @@ def test_parts_keep_order_sequence_and_identity_and_share_the_memory() -> None:
 
 
 def test_waiting_and_completing_threads_lose_no_wakeup() -> None:
-    """Whoever comes while the batch is being completed is told by itself or by the other, and once."""
+    """A callback added while the batch is being completed runs once, in either thread."""
     for _ in range(200):
         batch, (delivery,) = batch_of(b"a", packing=Packing(10_000, new_event=threading.Event))
         told: list[Delivery] = []

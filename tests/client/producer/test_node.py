@@ -41,7 +41,7 @@ async def read_all(bootstrap: str, topic: str) -> list[list[ConsumerRecord]]:
 async def produce_through(
     node: ProcessNode, topic: str, trouble: Callable[[], None], settings: ProducerSettings
 ) -> None:
-    """Sends without a pause, before, while and after the trouble goes on in another thread."""
+    """Sends without a pause, before, while and after the trouble continues in another thread."""
     loop = asyncio.get_running_loop()
     sent = 0
     deliveries = []
@@ -118,7 +118,7 @@ def test_each_kind_of_acknowledgement(cordwood: Cordwood, acks: int) -> None:
             offsets = [(await delivery).offset for delivery in deliveries]
         assert offsets == ([-1] * 100 if acks == 0 else list(range(100)))
         records: list[ConsumerRecord] = []
-        # With acks=0 nobody says when they are written.
+        # With acks=0 the time of the write is unknown.
         while len(records) < 100:
             (records,) = await read_all(cordwood.bootstrap, topic)
         assert [record.value for record in records] == [b"%d" % number for number in range(100)]

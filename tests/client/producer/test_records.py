@@ -1,4 +1,4 @@
-"""Records on their way into a producer: serializers, headers, interceptors; and metrics."""
+"""The path of records into a producer: serializers, headers, interceptors; and metrics."""
 
 from typing import Any
 

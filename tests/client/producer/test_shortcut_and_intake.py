@@ -1,4 +1,4 @@
-"""The fast path of `send`: nobody can tell from batches, deliveries or errors which path a record took."""
+"""The fast path of `send`: batches, deliveries and errors are the same on both paths."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class Stage(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    # Of each broker: the partitions and batches of each request.
+    # For each broker: the partitions and batches of each request.
     requests: list[list[list[tuple[int, bytes]]]]
-    # Of each call: an error in words.
+    # For each call: the error's text.
     results: list[RecordMetadata | str]
 
 

@@ -1,6 +1,6 @@
 """The producer over a network that loses connections, with brokers that fail in every way they may: virtual time.
 
-Each record is written once and in order, and each delivery is told once what became of its record.
+Each record is written once and in order, and each delivery gets its result once.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class ModelCluster:
             self._serve(broker)
 
     async def move_leaders(self) -> None:
-        """Each broker hears of it in its own time."""
+        """Each broker learns of it in its own time."""
         source = self._world.random("leaders")
         epoch = 0
         while True:
@@ -166,10 +166,10 @@ async def produce(
 
 
 async def produce_in_peace(world: World, cluster: ModelCluster, producer: Producer) -> None:
-    """Whatever went wrong before, a producer works when its brokers do."""
+    """After any faults a producer works when its brokers do."""
     world.network.odds = NetworkOdds(slow=0.0)
     cluster.settle()
-    # Until those who were not heard of are missed.
+    # Until silent brokers are fenced.
     await asyncio.sleep(10)
     deliveries = [
         await producer.send("t", b"%d" % (RECORDS + number), partition=number % PARTITIONS)

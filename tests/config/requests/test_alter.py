@@ -19,7 +19,7 @@ OPERATIONS = {operation.name: int(operation) for operation in Operation} | {"BAD
 TOPIC, GROUP = Resource(ResourceType.TOPIC, "t"), Resource(ResourceType.GROUP, "g")
 BROKER, ALL_BROKERS = Resource(ResourceType.BROKER, "1"), Resource(ResourceType.BROKER, "")
 
-# What Kafka accepts and we refuse, or fails on where we say what is wrong.
+# Settings that Kafka accepts and we refuse, or that Kafka fails on and we explain.
 OURS = {
     ("BAD", "a"): (ErrorCode.INVALID_REQUEST, "Unknown operations type 7"),
     ("BAD", "root"): (ErrorCode.INVALID_REQUEST, "Unknown operation 7 is not allowed for the BROKER_LOGGER resource"),

@@ -1,4 +1,4 @@
-"""Offsets: what counts of what was committed, and what goes when nobody needs it any more."""
+"""Offsets: commits, and the deletion of unused ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOW_MS = 1_800_000_000_000
 RETENTION_MS = 7 * 24 * 60 * 60 * 1000
 
 
-# What counts
+# Commits
 
 
 @dataclass
@@ -110,7 +110,7 @@ def test_a_marker_of_a_transaction_without_offsets_changes_nothing() -> None:
     assert offsets.by_group == {}
 
 
-# What goes
+# Deletion
 
 
 class Clock:

@@ -33,7 +33,7 @@ def test_the_end_with_the_last_epoch_gives_a_new_id_when_the_markers_are_written
     desk.add(7, LAST_EPOCH)
     ended = desk.end(7, LAST_EPOCH, commit=True)
     assert (ended.producer_id, ended.producer_epoch) == (101, 0)
-    # The markers are those of the old one, with the epoch that nobody is given.
+    # The markers are those of the old one, with an epoch that is never assigned.
     [prepared] = desk.prepared
     assert (prepared.producer_id, prepared.producer_epoch) == (7, MAX_EPOCH)
     desk.complete()

@@ -1,4 +1,4 @@
-"""Whoever looks for the end of a transaction that its producer did not end finds it in the node's log."""
+"""The node logs the end of a transaction that its producer did not end."""
 
 from __future__ import annotations
 

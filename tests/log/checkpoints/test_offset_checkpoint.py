@@ -141,7 +141,7 @@ def test_a_draft_that_was_begun_before_a_deletion_does_not_bring_the_offsets_of_
 
 
 class World:
-    """One partition that is written, flushed, truncated, deleted and made again while checkpoints are under way. After
+    """One partition that is written, flushed, truncated, deleted and recreated while checkpoints are in progress. After
     a crash the checkpoint must not say more of it than is there, since what lies below is not checked."""
 
     def __init__(self, seed: int) -> None:
@@ -205,7 +205,8 @@ class World:
         directory = directory_on(disk)
         log = directory.logs.get(("t", 0))
         if log is None or directory.topic_ids.get(("t", 0)) != self.generation.to_bytes(16):
-            # What a crash brought back of a deleted partition is deleted again: the cluster's metadata knows better.
+            # Files of a deleted partition that a crash brought back are deleted again, according to the cluster's
+            # metadata.
             return
         if self.is_truncating:
             # The log is shorter before the checkpoint says so; opening it has set that right.

@@ -1,8 +1,8 @@
 """Random compacted logs, and a plain list that says what must be left of them.
 
-The list has every record ever written with what became of its transaction. What compaction has to leave below the clean
-point follows from it without looking at how compaction works: the last record of each key that no abort took back, and
-tombstones only until delete.retention.ms after they were first cleaned.
+The list has every record ever written with what became of its transaction. The model determines the records below the
+clean point, independent of how compaction works: the last record of each key that no abort took back, and tombstones
+only until delete.retention.ms after they were first cleaned.
 """
 
 import random
@@ -59,7 +59,7 @@ class Written:
     key: bytes
     value: bytes | None
     txn: Txn | None
-    # Of the pass that had it below its clean point first; None also when that one crashed in its last step.
+    # The time of the first pass that had it below its clean point; None also when that one crashed in its last step.
     cleaned_ms: int | None = None
 
     @property
@@ -208,7 +208,7 @@ class World:
                 self.disk.remove(path)
         self.open()
 
-    # What the list says
+    # The model
 
     def expected_clean(self, last_pass_ms: int) -> list[tuple[int, bytes, bytes | None]]:
         """The records that must remain below the clean point."""
@@ -253,7 +253,7 @@ class World:
         self.check_markers()
 
     def check_markers(self) -> None:
-        """A transaction of which a batch is left has its marker, too, and so has every one that readers are told of."""
+        """A transaction of which a batch is left has its marker, too, and so has every one reported to readers."""
         headers = [header for header, _ in batches_of(self.log)]
         offsets = {header.base_offset for header in headers}
         for aborted in self.log.aborted_txns_between(self.log.start_offset, self.log.end_offset):
@@ -316,7 +316,7 @@ def read_uncommitted(log: Log) -> list[Record]:
 
 
 def read_committed(log: Log) -> list[Record]:
-    """A consumer's way: it is told of aborted transactions with each fetch, and follows the markers."""
+    """Reads like a consumer: it gets aborted transactions with each fetch, and follows the markers."""
     records: list[Record] = []
     aborted: set[int] = set()
     for header, data, to_come in _fetched(log, log.last_stable_offset):

@@ -1,4 +1,4 @@
-"""Choosing the log to compact, and installing the result, whatever happens."""
+"""Choosing the log to compact, and installing the result, in all cases."""
 
 import errno
 import logging
@@ -184,7 +184,7 @@ def test_a_truncation_takes_the_clean_point_back() -> None:
     assert logs.clean_all() == ["a"]
 
 
-# What may happen meanwhile
+# Concurrent changes
 
 
 def delete_the_first_segment(logs: "Logs") -> None:
@@ -418,7 +418,7 @@ def crash_world(luck: int, dedupe_buffer_size: int) -> World:
             world.end_txn(1, commit=False)
     world.append(("b", "open"), producer_id=3, transactional=True)
     world.roll()
-    # What the log holds is on stable storage, but no checkpoint says so yet.
+    # The log is on stable storage, but no checkpoint records that yet.
     world.log.flush(world.now_ms)
     return world
 

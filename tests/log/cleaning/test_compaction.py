@@ -51,7 +51,7 @@ def test_a_compacted_log_reads_as_the_model_says(first_seed: int) -> None:
             raise AssertionError(f"seed {seed}: {error}") from error
 
 
-# What is kept
+# Retained records
 
 
 def test_the_last_record_of_each_key_stays_at_its_offset() -> None:
@@ -571,7 +571,7 @@ def test_segments_compacted_by_kafka_stay_and_the_rest_is_compacted(partition: t
         )
     config = LogConfig(compact=True, delete=False, segment_bytes=1 << 20, min_cleanable_dirty_ratio=0.0)
     clock = FakeClock()
-    # Of the time of Kafka's run, so that no horizon has passed and no producer has expired.
+    # The time of Kafka's run, so that no horizon has passed and no producer has expired.
     clock.ms = max(batch["maxTimestamp"] for segment in facts["segments"] for batch in segment["batches"]) + 1
 
     def opened() -> LogDirectory:

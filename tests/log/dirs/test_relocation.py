@@ -252,7 +252,7 @@ def test_a_disk_that_fails_at_the_last_moment_leaves_one_replica(failing: int, o
     if moved is not None:
         assert values(moved) == ["v0", "v1", "v2", "v3", "v4"]
     elif failing == 1 and holders[0] is both.directories[0]:
-        # The other disk goes on, and so does the replica on it.
+        # The other disk continues, and so does the replica on it.
         assert values(present) == ["v0", "v1", "v2", "v3", "v4"]
     else:
         # It is offline with its directory.

@@ -21,6 +21,7 @@ from cordwood.wire.messages.assign_replicas_to_dirs import (
 from cordwood.wire.messages.assign_replicas_to_dirs import RequestPartitionData as AssignedPartition
 from cordwood.wire.messages.assign_replicas_to_dirs import RequestTopicData as AssignedTopic
 from cordwood.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from cordwood.wire.primitives import Uuid
 from tests.metadata.cluster import Cluster, directory_of, response_of, topic
 
 
@@ -103,6 +104,26 @@ def test_a_fenced_broker_and_an_earlier_incarnation_cannot_join_an_isr() -> None
     assert (records, answer.error_code) == ([], ErrorCode.INELIGIBLE_REPLICA)
 
 
+def test_a_replica_in_a_failed_directory_cannot_join_an_isr_again() -> None:
+    """Its broker is up, and its last fetch from before the failure may be late."""
+    cluster = of_three()
+    good, bad = directory_of(3), directory_of(103)
+    cluster.start(3, 1, log_dirs=[good, bad])
+    topic_id = cluster.image.topics.ids["t"]
+    assigned = AssignedTopic(topic_id=topic_id, partitions=[AssignedPartition(partition_index=0)])
+    request = AssignReplicasToDirsRequest(
+        broker_id=3,
+        broker_epoch=cluster.image.brokers[3].epoch,
+        directories=[RequestDirectoryData(id=bad, topics=[assigned])],
+    )
+    cluster.apply(assign_replicas_to_dirs(cluster.image, request, cluster.defaults))
+    assert alter(cluster, 1, [1, 2, 3])[1].error_code == ErrorCode.NONE
+    cluster.heartbeat(3, offline_log_dirs=[bad])
+    assert partition_of(cluster).isr == (1, 2)
+    records, answer = alter(cluster, 1, [1, 2, 3])
+    assert (records, answer.error_code) == ([], ErrorCode.INELIGIBLE_REPLICA)
+
+
 def test_a_leader_that_was_not_in_sync_recovers() -> None:
     cluster = Cluster(brokers=2, elr=False)
     cluster.create(topic("t", assignments={0: [1, 2]}))
@@ -140,19 +161,40 @@ def test_a_broker_that_comes_back_without_a_directory_leads_nothing_in_it() -> N
     cluster.start(1, log_dirs=[kept, lost])
     cluster.create(topic("t", 2))
     epoch = cluster.image.brokers[1].epoch
+    assign(cluster, 1, kept, lost)
+    cluster.start(1, number=1, log_dirs=[kept], previous_broker_epoch=epoch)
+    assert [partition_of(cluster, index).leader for index in (0, 1)] == [1, -1]
+    assert partition_of(cluster, 1).elr == (1,), "it stopped cleanly, and has all that was committed"
+
+
+def test_a_replica_that_was_moved_into_a_directory_that_has_failed_meanwhile_leads_no_more() -> None:
+    cluster = Cluster(brokers=0)
+    good, bad = directory_of(1), directory_of(101)
+    cluster.start(1, log_dirs=[good, bad])
+    cluster.start(2)
+    cluster.create(topic("t", 2, 2))
+    assert {partition_of(cluster, index).leader for index in (0, 1)} == {1, 2}
+    assign(cluster, 1, good, good)
+    cluster.heartbeat(1, offline_log_dirs=[bad])
+    assign(cluster, 1, bad, bad)
+    for index in (0, 1):
+        assert partition_of(cluster, index).directory_of(1) == bad
+        assert (partition_of(cluster, index).leader, partition_of(cluster, index).isr) == (2, (2,))
+    assert assign(cluster, 1, bad, bad) == []
+
+
+def assign(cluster: Cluster, broker_id: int, *directories: Uuid) -> list[str]:
+    """The broker says in which directory it has each partition of the topic."""
     topic_id = cluster.image.topics.ids["t"]
-    assignment = AssignReplicasToDirsRequest(
-        broker_id=1,
-        broker_epoch=epoch,
+    request = AssignReplicasToDirsRequest(
+        broker_id=broker_id,
+        broker_epoch=cluster.image.brokers[broker_id].epoch,
         directories=[
             RequestDirectoryData(
                 id=directory,
                 topics=[AssignedTopic(topic_id=topic_id, partitions=[AssignedPartition(partition_index=index)])],
             )
-            for index, directory in enumerate((kept, lost))
+            for index, directory in enumerate(directories)
         ],
     )
-    cluster.apply(assign_replicas_to_dirs(cluster.image, assignment))
-    cluster.start(1, number=1, log_dirs=[kept], previous_broker_epoch=epoch)
-    assert [partition_of(cluster, index).leader for index in (0, 1)] == [1, -1]
-    assert partition_of(cluster, 1).elr == (1,), "it stopped cleanly, and has all that was committed"
+    return cluster.commit(assign_replicas_to_dirs(cluster.image, request, cluster.defaults).records)

@@ -356,7 +356,7 @@ def test_a_new_minimum_in_sync_keeps_eligible_replicas_of_partitions_without_in_
     assert partition(cluster, number=1).elr == ()
     records, _ = alter(cluster, 4, "", ("min.insync.replicas", SET, "3"))
     assert records[1:] == ["ClearElr", f"PartitionChange t-0 {kept}", f"PartitionChange u-0 {kept}"]
-    # One is enough now: the new leader commits alone, and nobody else is eligible any more.
+    # One is enough now: the new leader commits alone, and no other replica is eligible any more.
     cluster.heartbeat(1)
     now = partition(cluster)
     assert (now.leader, now.isr, now.elr) == (1, (1,), ())
@@ -597,7 +597,7 @@ def test_a_fenced_broker_hands_over_and_waits_to_be_eligible() -> None:
     ]
     cluster.commit(fence_broker(cluster.image, cluster.defaults, 2))
     assert (partition(cluster).leader, partition(cluster).isr, partition(cluster).elr) == (-1, (), (1, 2))
-    # Either of the two has all that was committed.
+    # Either of the two has everything that was committed.
     assert cluster.heartbeat(1)[1:] == [
         "PartitionChange t-0 isr=[1] leader=1 eligible_leader_replicas=[2] last_known_elr=[]"
     ]

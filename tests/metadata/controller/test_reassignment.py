@@ -55,7 +55,7 @@ def reassign(
 
 
 def in_sync(cluster: Cluster, *isr: int) -> tuple[list[str], int]:
-    """The leader says who is in sync."""
+    """The leader reports the in-sync replicas."""
     now = partition(cluster)
     found = cluster.image.topics.get("t")
     assert found is not None

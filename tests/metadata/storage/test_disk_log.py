@@ -270,7 +270,7 @@ class History:
     def restart(self) -> None:
         while True:
             self.trace.append("restart")
-            # A process that was killed leaves all that it wrote, flushed or not; the power may go later.
+            # A process that was killed leaves everything that it wrote, flushed or not; the power may go later.
             self.disk = self.disk.restart(power_lost=self.source.random() < 0.6)
             if self.source.random() < 0.3:
                 self.disk.crash_at(self.disk.steps + self.source.choice([1, 2, 4, 8, 12]))
@@ -286,7 +286,7 @@ class History:
         for _ in range(self.source.choice([1, 3])):
             value = str(len(self.appended))
             self.appended.append(value)
-            # Each value tells of those before it by a key of its own.
+            # Each value implies the earlier ones by its key.
             records += [setting(f"key-{value}", value), NoOpRecord()]
         append(self.log, *records, now_ms=self.now_ms)
 

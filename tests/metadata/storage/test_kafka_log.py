@@ -1,4 +1,4 @@
-"""Kafka's own metadata log and snapshots, replayed: one image, and the one that Kafka's broker told of."""
+"""Kafka's own metadata log and snapshots, replayed: one image, equal to the one reported by Kafka's broker."""
 
 import pytest
 
@@ -158,7 +158,7 @@ def test_our_snapshot_of_kafkas_records_is_kafkas_file_but_for_its_three_times(n
         now_ms=now_ms,
         quorum=read.quorum,
     )
-    # Kafka takes the time anew for each batch.
+    # Kafka takes the time again for each batch.
     same_time = b"".join(
         encode_batch(
             [record._replace(timestamp=now_ms) for record in records], leader_epoch=epoch, control=header.is_control

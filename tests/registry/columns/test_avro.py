@@ -99,7 +99,7 @@ def types(draw: st.DrawFn, names: Callable[[], str], depth: int = 0) -> tuple[An
         branches = draw(st.sampled_from([["null", schema], [schema, "null"]]))
         return branches, st.one_of(same(st.none()), values)
     if kind == "union":
-        # Of types that fastavro tells apart by their values.
+        # Uses types that fastavro distinguishes by their values.
         branches = ["null", "boolean", "string", "bytes"]
         members = st.one_of(
             same(st.none()),

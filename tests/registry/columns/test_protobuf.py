@@ -219,6 +219,15 @@ def test_times_and_what_is_json(room: ColumnsRoom) -> None:
 
 
 @in_each_room
+@pytest.mark.parametrize(
+    ("tag", "number"), [(b"\x00", 0), (b"\x80\x80\x80\x80\x10", 2**29), (b"\xf8" + b"\xff" * 8 + b"\x01", 2**61 - 1)]
+)
+def test_numbers_that_no_field_can_have_are_bad(room: ColumnsRoom, tag: bytes, number: int) -> None:
+    rows, bad = room.decode(SCHEMA, [framed(b"\0" + tag + b"\x01")])
+    assert (rows, bad) == ([None], [(0, f"a field has the number {number}")])
+
+
+@in_each_room
 def test_required_fields_of_proto2_must_be_there(room: ColumnsRoom) -> None:
     schema = parsed('syntax = "proto2"; message R { required int32 x = 1; optional int32 y = 2; }')
     message: Any = message_class(schema, (0,))

@@ -440,12 +440,11 @@ def json_types(draw: st.DrawFn, depth: int = 0) -> Json:
         case "map":
             inner = draw(json_types(depth + 1))
             rows = _rows(inner)
-            is_any = inner.schema in (True, {})
             return Json(
                 {"type": "object", "additionalProperties": inner.schema},
                 st.dictionaries(_TEXTS, _or_null(inner), max_size=3),
-                # Where anything goes, there are no values of one type.
-                Text if is_any else lambda value: [(key, rows(each)) for key, each in value.items()],
+                # What may have any properties by default is not a map.
+                Text if inner.schema is True else lambda value: [(key, rows(each)) for key, each in value.items()],
             )
         case "nullable":
             inner = draw(json_types(depth + 1))
@@ -507,5 +506,5 @@ def test_damaged_json_of_any_schema_costs_only_its_own_row(case: tuple[Json, lis
     assert rows[2] is None
     assert {row for row, _ in bad} <= {1}
     if not bad:
-        # What is taken is JSON for Python, too.
+        # Accepted texts are JSON for Python, too.
         assert isinstance(json.loads(broken.decode()), dict | None)

@@ -33,7 +33,7 @@ def test_answers_are_the_same_with_and_without_it(rest: Rest, subject: str) -> N
     kinds = ("application/json", "application/vnd.schemaregistry.v1+json", "text/html")
 
     def ask(more: str) -> list[Reply]:
-        """A parameter that nobody knows makes another question of it, which is answered anew."""
+        """An unknown parameter makes it another request, which is answered again."""
         return [
             rest("GET", f"{path}{'&' if '?' in path else '?'}{more}=1", headers={"accept": kind})
             for path in paths

@@ -292,7 +292,7 @@ def protobuf_row(message: Any) -> dict[str, Any]:
 
 
 def expected_of_protobuf(row: dict[str, Any]) -> dict[str, Any]:
-    """Empty lists and maps, and zero where there is no presence, are not told from absence."""
+    """Empty lists and maps, and zero where there is no presence, are not distinguished from absence."""
     expected = {name: value for name, value in row.items() if value is not None and value not in ([], {})}
     if expected["id"] == 0:
         del expected["id"]

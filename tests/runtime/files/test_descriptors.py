@@ -29,7 +29,7 @@ def disk(tmp_path: Path, pool: DescriptorPool) -> LocalDisk:
 
 
 def test_thousands_of_files_share_a_few_descriptors(disk: LocalDisk, pool: DescriptorPool) -> None:
-    # What others have left open is not to be closed meanwhile.
+    # Descriptors that others have left open must not be closed in the meantime.
     gc.collect()
     before = open_descriptors()
     files = []

@@ -1,4 +1,4 @@
-"""The real Disk: its failures, with real causes, and its lock. What it shares with the simulated one is in
+"""The real Disk: its failures, with real causes, and its lock. Behaviour shared with the simulated one is tested in
 test_disk_contract.py."""
 
 import os

@@ -440,7 +440,7 @@ def test_the_same_seed_gives_the_same_outcome() -> None:
     assert len({repr(run(seed)) for seed in SEEDS}) > 100
 
 
-# Faults, and what a careless caller is told
+# Faults, and errors for careless callers
 
 
 def test_a_planned_failure_takes_the_disk_offline_like_a_real_one() -> None:

@@ -61,9 +61,9 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
 
 
 class Ear:
-    """A Receiver that keeps what it hears."""
+    """A Receiver that records its calls."""
 
-    # What a test on real sockets has to close.
+    # Resources that a test on real sockets must close.
     open: ClassVar[list["Ear"]] = []
 
     def __init__(self, connection: Connection, buffer_bytes: int = 1 << 16) -> None:

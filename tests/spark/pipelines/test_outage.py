@@ -1,4 +1,4 @@
-"""A pipeline tells of brokers that it cannot reach, and goes on when they are back."""
+"""A pipeline reports brokers that it cannot reach, and continues when they are back."""
 
 from collections.abc import Callable
 from pathlib import Path

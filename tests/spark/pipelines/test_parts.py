@@ -35,7 +35,7 @@ def progress(
     latest: Mapping[str, Any] | str | None = None,
     did_work: bool = True,
 ) -> dict[str, Any]:
-    """As Spark tells it."""
+    """As reported by Spark."""
     return {
         "timestamp": f"2026-01-01T00:00:{second:02d}.000Z",
         "durationMs": {"latestOffset": 3, "triggerExecution": 1500, **({"addBatch": 1400} if did_work else {})},

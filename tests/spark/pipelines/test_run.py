@@ -1,4 +1,4 @@
-"""Pipelines run: their queries are watched, stopped and told of when they fail."""
+"""Pipelines run: their queries are watched and stopped, and failures are reported."""
 
 import os
 import signal
@@ -92,7 +92,7 @@ def test_ctrl_c_stops_the_queries_and_is_not_a_failure(
 def test_failures_during_a_requested_stop_are_ignored(
     spark: SparkSession, node: NodeProcess, topic: str, tmp_path: Path
 ) -> None:
-    """Processes of Spark hear a Ctrl-C, too, and what they then do may look like anything."""
+    """Processes of Spark get a Ctrl-C, too, and their reactions vary."""
     (target,) = topics(node, topic, "to")
     started: list[StreamingQuery] = []
 

@@ -1,5 +1,5 @@
 """The sink on three brokers in virtual time, of which one after the other is killed: every row is visible once, and the
-query goes on without a new start."""
+query continues without a new start."""
 
 import asyncio
 

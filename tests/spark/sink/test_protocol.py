@@ -126,7 +126,7 @@ def test_sweeping_a_run_leaves_nothing_open_and_decided_batches_visible(chance: 
 
 
 def test_a_commit_that_begins_after_its_run_was_swept_decides_nothing() -> None:
-    """The process that commits may live on for a moment after somebody has stopped the query."""
+    """The process that commits may live on for a moment after the query was stopped."""
     for batch in (0, 1):
         world = World(bumps=True)
         world.start_driver()

@@ -1,6 +1,5 @@
 """The sink against a real node, in virtual time: lives of a driver and its tasks, killed at random moments, while the
-node loses its power and the network loses connections. What readers of committed records see in the end is every row
-once."""
+node loses its power and the network loses connections. In the end read_committed consumers see every row once."""
 
 import asyncio
 from collections import Counter
@@ -182,7 +181,7 @@ def test_every_row_is_visible_once_despite_kills_at_any_moment(seed: int) -> Non
             if not life.done():
                 process.kill()
                 if stage.chance.random() < 0.5:
-                    # Whoever has stopped it ends what it has left, as far as that can be done.
+                    # The process that has stopped it ends its open transactions, as far as possible.
                     with suppress(ClientError):
                         await perform(stage.outlet(), sweep_run(Scope("query", f"run-{stage.lives}")), nothing)
             elif isinstance(error := life.exception(), BaseException):
@@ -347,7 +346,7 @@ def test_sweeping_a_stopped_run_removes_undecided_writes_and_keeps_decided_ones(
         assert await perform(stage.outlet(), sweep_run(scope), nothing) == 1
         assert await stage.open() == set()
         assert await stage.visible() == Counter(row for row in ALL if row.startswith("0/"))
-        # The next life goes on from there.
+        # The next life continues from there.
         stage.committed_batches = 1
         await stage.life()
         assert await stage.visible() == ALL

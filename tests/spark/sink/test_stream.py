@@ -111,7 +111,7 @@ def test_a_process_that_is_killed_leaves_every_row_once(query: Query, tmp_path: 
         query.run(at=f"{point}@1=kill:{tmp_path / 'reached'}")
     assert (tmp_path / "reached").exists()
     if point != Point.BETWEEN_ENDS.value:
-        # Whole batches or nothing of them. Between two ends it is a part, until the query goes on.
+        # Whole batches or nothing of them. Between two ends it is a part, until the query continues.
         assert len(query.values()) in (ROWS_PER_FILE, 2 * ROWS_PER_FILE)
     query.run()
     assert query.values() == ALL
@@ -122,7 +122,7 @@ def test_a_batch_that_spark_replays_after_it_was_decided_writes_nothing(query: Q
     query.add_files()
     query.run()
     used = names(query.node.bootstrap)
-    # As if the driver had died just before it told its checkpoint.
+    # As if the driver had died just before it wrote its checkpoint.
     (query.checkpoint / "commits" / "2").unlink()
     (query.checkpoint / "commits" / ".2.crc").unlink()
     query.run()

@@ -85,7 +85,7 @@ def write_transactions(
     numbers: Iterable[int] = range(30),
     padding: bytes = b"",
 ) -> None:
-    """Some commit and some abort, over both partitions; what is committed is told."""
+    """Some commit and some abort, over both partitions; committed records are returned."""
     decide = random.Random(seed)
     with Producer(bootstrap_servers=bootstrap, transactional_id=name) as producer:
         producer.init_transactions()
@@ -217,7 +217,7 @@ def test_a_stream_beside_transactions_compaction_and_retention_reads_what_librdk
 
 
 def in_turns(turns: threading.Semaphore, told_enough: threading.Event) -> Iterator[int]:
-    """So many numbers as there are turns: who writes is not to be so far ahead that nobody can read it in time."""
+    """As many numbers as there are turns: the writer must not be too far ahead of the readers."""
     for number in count():
         turns.acquire()
         if told_enough.is_set():
@@ -271,7 +271,7 @@ def test_a_task_waits_for_a_node_that_comes_back(own_node: StartNode, topic: str
     process.stop()
     starting = threading.Thread(target=process.start)
     starting.start()
-    # Another client, so that the task has to connect anew.
+    # Another client, so that the task has to connect again.
     task = batch_reader(bootstrap, topic, kafka__client__id="task")
     assert len(rows(task, tasks)) == 5
     starting.join()

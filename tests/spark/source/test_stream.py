@@ -192,7 +192,7 @@ def test_progress_is_committed_to_a_group(node: NodeProcess, admin: Admin, produ
     reader = stream_reader(node.bootstrap, topic, startingOffsets="earliest", commitGroup=group)
     start = reader.initialOffset()
     end = reader.latestOffset(start, ALL)
-    # What Spark hands in as the next start has been processed.
+    # Everything before the next start has been processed.
     reader.latestOffset(end, ALL)
     reader.stop()
     (committed,) = admin.list_consumer_group_offsets([group])[group].values()

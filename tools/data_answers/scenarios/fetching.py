@@ -7,7 +7,7 @@ from data_answers.asking import Asking
 from data_answers.batches import batch
 from data_answers.requests import FETCH_VERSIONS, Place, fetch, produce
 
-# Long enough that nobody takes it to answer at once.
+# Clearly longer than an immediate answer.
 _WAIT_MS = 1000
 _NO_ID = b"\x01" * 16
 

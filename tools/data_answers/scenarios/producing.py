@@ -39,7 +39,7 @@ async def producing(ask: Asking) -> None:
         ("p", 5): batch("c"),
     }
     await ask("several", produce_all(several), _VERSION)
-    # Of two batches for one partition in a request Kafka drops the former and does not say so; Cordwood takes both.
+    # Kafka silently drops the first of two batches for one partition in a request; Cordwood takes both.
 
     # Kafka never answers to null in place of records.
     await ask("empty records", produce("p", b""), _VERSION)

@@ -61,7 +61,7 @@ class _Producer:
         self._ask = ask
 
     async def begin(self, timeout_ms: int = 60_000) -> None:
-        """Waits until its coordinator is there and what was before is over."""
+        """Waits until its coordinator is available and earlier transactions have ended."""
         await self._ask.quietly(FindCoordinatorRequest(key=self.transactional_id, key_type=_TRANSACTION_KEY), 3)
         # So that no transactional id has 0, which is also what is said where there is none.
         await self._ask.quietly(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 5)
@@ -190,7 +190,7 @@ def _comparable(value: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _offsets(ask: Asking, producer: _Producer) -> None:
-    """TxnOffsetCommit, by whoever may and may not."""
+    """TxnOffsetCommit, by permitted and other members."""
     await _group_coordinator(ask)
     for version in range(6):
         await ask("offsets are committed", producer.commit("g"), version)
@@ -401,7 +401,7 @@ async def transactions_of_version_2(ask: Asking) -> None:
 
 
 async def transaction_markers(ask: Asking) -> None:
-    """Of WriteTxnMarkers, by which an administrator ends what hangs."""
+    """WriteTxnMarkers, with which an administrator ends a hanging transaction."""
     await ask.create("t", 2)
     producer = _Producer(ask, "hanging")
     await producer.begin()

@@ -67,7 +67,7 @@ _LIFE = [
     _owns("a", 2, 0, 1),
     _heartbeat("b", 3),
     _owns("b", 3, 2, 3),
-    # One behind, with and without what it has.
+    # One epoch behind, with and without owned partitions.
     _owns("a", 2, 0),
     _owns("a", 2, 0, 3),
     _heartbeat("a", 2),

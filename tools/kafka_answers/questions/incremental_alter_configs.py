@@ -122,7 +122,7 @@ CONVERSATION = Conversation(
         alter((BROKER_LOGGER, "2", [("root", SET, "INFO")])),
         alter((BROKER_LOGGER, "", [("root", SET, "INFO")])),
         alter((BROKER_LOGGER, "1", [("root", SET, "INFO")]), (TOPIC, "u", [("retention.ms", SET, "9")])),
-        # What there is not
+        # Missing resources
         alter((1, "x", [("a", SET, "b")])),
         alter((0, "x", [("a", SET, "b")])),
         alter((99, "x", [("a", SET, "b")])),

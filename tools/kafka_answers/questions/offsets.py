@@ -15,7 +15,7 @@ def _commit(
     versions: tuple[int, ...] = ALL,
     **about: str | int | None,
 ) -> list[Question]:
-    """Topics by name, and by id where the version has those. What is committed says in which version it was."""
+    """Topics by name, and by id where the version has those. The committed metadata has the version of the commit."""
 
     def asked(field: str, prefix: str) -> Json:
         return {
@@ -122,7 +122,7 @@ CONVERSATION = Conversation(
         *_commit("readers", {"gone": [(0, 1, ""), (1, 2, "")], "orders": [(0, 24, "")]}),
         *_fetch("readers", None),
         *_fetch("readers", None, requireStable=True),
-        # Who commits.
+        # Committers.
         *_commit("readers", {"orders": [(0, 30, "")]}, memberId="someone"),
         *_commit("readers", {"orders": [(0, 31, "")]}, generationIdOrMemberEpoch=1),
         *_commit("readers", {"orders": [(0, 32, "")]}, generationIdOrMemberEpoch=1, memberId="someone"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from cordwood.net.peers.backoff import Backoff
@@ -94,16 +94,19 @@ class IsrChanges:
                 if error is not ErrorCode.NONE:
                     # A later proposal replaces it.
                     self._proposals = {**asked, **self._proposals}
-                    await self._pause()
+                    await self._pause(asked)
                 elif not self._take(asked, response):
-                    await self._pause()
+                    await self._pause(asked)
                 else:
                     self._failures = 0
         finally:
             self._task = None
 
-    async def _pause(self) -> None:
+    async def _pause(self, asked: Mapping[Partition, _Asked]) -> None:
         self._failures += 1
+        if not self._proposals.keys() <= asked.keys():
+            # Another partition's proposal came while the controller was asked.
+            return
         self._woken.clear()
         try:
             async with asyncio.timeout(self._backoff.pause_s(self._failures)):

@@ -21,7 +21,7 @@ from .wanted import WantedPartition
 CONSUMER_REPLICA_ID = -1
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
-# The session id of a fetch outside a session.
+# Told values of a fetch outside a session.
 _NOT_TOLD = -1
 # The values of these fields in most answers. They are shared: creating them takes as long as the rest of an answer.
 _NO_PARTING = EpochEndOffset()

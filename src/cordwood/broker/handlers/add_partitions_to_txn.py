@@ -61,7 +61,7 @@ async def _when_decided(
 
 
 def _is_early(outcome: Errors | Promise[Errors] | Refusal, call: Call) -> bool:
-    """True for a client's request if its previous transaction is not complete yet. Brokers retry by themselves."""
+    """True for a client's request if its previous transaction is not complete yet. Brokers retry on their own."""
     return (
         isinstance(outcome, Refusal)
         and outcome.error is ErrorCode.CONCURRENT_TRANSACTIONS

@@ -142,7 +142,7 @@ def _when_checked(broker: Broker, request: ProduceRequest, call: Call, checked: 
 def answer_one(
     broker: Broker, request: ProduceRequest, call: Call, partition: Partition, outcome: Outcome
 ) -> ProduceResponse | Reply:
-    """For a request with one batch that was appended already, or refused; not with acks=0."""
+    """Answers a request with one batch that was appended already, or refused; not with acks=0."""
     topic = request.topic_data[0]
     waiting: list[_Waiting] = []
     answer = _answer(broker, partition, topic.partition_data[0], outcome, request.acks, waiting)

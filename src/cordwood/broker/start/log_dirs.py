@@ -122,10 +122,8 @@ def take_directories(
                 raise CannotStart(_how_to_repair(config, disks, looks, root, metadata_root, cluster_id, random))
         if known[metadata_root] is None and not config.stands_alone:
             raise CannotStart(_how_to_format(config, metadata_root))
-        # A node without the controller role gets its metadata from the controllers. And a controller may have stopped
-        # before anything was committed.
-        is_expendable = "controller" not in config.items("process.roles") or not (
-            recorded_offset(disks[metadata_root]) or any(look.has_partitions for look in looks.values())
+        is_expendable = "controller" not in config.items("process.roles") or (
+            _is_metadata_expendable(config, looks, metadata_root) and not recorded_offset(disks[metadata_root])
         )
         _check_metadata(looks, metadata_root, accept_loss=accept_metadata_loss or is_expendable)
         lost_ids = {
@@ -151,6 +149,8 @@ class _Look(NamedTuple):
     checkpoints: tuple[str, ...]
     # True if the metadata log has a segment with records, or a snapshot with some.
     has_metadata: bool
+    # True if it has any snapshot of the metadata log, be it the empty one that formatting writes.
+    has_snapshot: bool
 
     @property
     def is_used(self) -> bool:
@@ -160,10 +160,6 @@ class _Look(NamedTuple):
     @property
     def has_partitions(self) -> bool:
         return any(folder.kind in _USED for folder in self.folders)
-
-    @property
-    def has_metadata_folder(self) -> bool:
-        return any(folder.kind is Kind.METADATA for folder in self.folders)
 
 
 _USED = (Kind.PARTITION, Kind.FUTURE, Kind.DELETED, Kind.STRAY)
@@ -218,6 +214,7 @@ def _look(root: str, disk: Disk) -> _Look:
         tuple(folders(disk)),
         tuple(name for name in _CHECKPOINTS if disk.exists(name)),
         any(_has_metadata(entry) for entry in disk.list(METADATA_DIRECTORY)),
+        any(parse_snapshot_name(entry.name) is not None for entry in disk.list(METADATA_DIRECTORY)),
     )
 
 
@@ -268,6 +265,15 @@ def _check_meta(config: BrokerConfig, known: Mapping[str, MetaProperties | None]
         raise CannotStart(f"the log directories do not belong together: {told}")
 
 
+def _is_metadata_expendable(config: BrokerConfig, looks: Mapping[str, _Look], metadata_root: str) -> bool:
+    """A controller may have stopped before anything was committed. But the only voter of a quorum is named in the
+    snapshot that formatting writes, and without it the node would wait for others forever."""
+    look = looks[metadata_root]
+    if config.stands_alone and not config.quorum.is_static and look.meta is not None and not look.has_snapshot:
+        return False
+    return not any(each.has_partitions for each in looks.values())
+
+
 def _check_metadata(looks: Mapping[str, _Look], metadata_root: str, *, accept_loss: bool) -> None:
     """A node that has run before has exactly one metadata log. Without it all partitions would be strays."""
     elsewhere = [root for root, look in looks.items() if look.has_metadata and root != metadata_root]
@@ -276,11 +282,12 @@ def _check_metadata(looks: Mapping[str, _Look], metadata_root: str, *, accept_lo
             f"the metadata log is in {elsewhere[0]}/{METADATA_DIRECTORY}, and should be in {metadata_root}: put "
             "metadata.log.dir, or the order of log.dirs, as it was, or move the folder there"
         )
-    used = [root for root, look in looks.items() if look.is_used]
+    used = [root for root, look in looks.items() if look.is_used or look.meta is not None]
     if used and not looks[metadata_root].has_metadata and not accept_loss:
         raise CannotStart(
             f"the metadata log {metadata_root}/{METADATA_DIRECTORY} is missing or empty, and {used[0]} is in use since "
-            "an earlier start: without it the node does not know its topics. Restore it from a backup, or start with "
+            "an earlier start: without it the node does not know its topics. If it is in another directory, name that "
+            "one in metadata.log.dir or first in log.dirs; or restore it from a backup; or start with "
             "--accept-metadata-loss --allow-strays, which begins without topics and keeps all partitions as strays"
         )
 

@@ -66,8 +66,9 @@ class MarkerSender:
         self._backing_off: dict[_Part, asyncio.TimerHandle] = {}
 
     def perform(self, shard: Shard[TransactionShardState], effect: WriteMarkers) -> None:
-        """Unless it is urgent, the responses of this turn of the loop come first: the producer that ends a transaction
-        need not wait for its markers. They are written before a request is read that was sent after that response."""
+        """Sends markers after the responses of this turn of the loop, unless it is urgent: the producer that ends a
+        transaction need not wait for its markers. They are written before a request is read that was sent after that
+        response."""
         prepared = shard.state.transactions.get(effect.transactional_id)
         if prepared is None or prepared.status not in PREPARED:
             return

@@ -1,7 +1,7 @@
 """Writes markers, the control batches that commit or abort a transaction, into partitions that this broker leads.
 
 Requested by coordinators with WriteTxnMarkers, without a connection if it is this broker's own, and by administrators
-who end a hanging transaction.
+to end a hanging transaction.
 """
 
 from __future__ import annotations

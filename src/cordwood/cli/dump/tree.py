@@ -41,6 +41,8 @@ _SEGMENT_FILE = re.compile(
     r"((?P<base>\d{20})(-\d+)?|.*?)(?P<kind>\.log|\.index|\.timeindex|\.txnindex|\.snapshot|\.checkpoint)"
     r"(?P<stage>\.cleaned|\.swap|\.deleted|\.part|\.corrupt(\.\d+)?)?"
 )
+# Data that a start has cut off a log and kept.
+_CUT_OFF = re.compile(r"\.corrupt(\.\d+)?$")
 _INDEXES = (OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 _TITLES = {
     LOG: "log segment",
@@ -91,6 +93,10 @@ class Found:
     is_named: bool
     # False for directories of replicas that are being moved or deleted.
     is_live: bool
+
+    @property
+    def is_cut_off(self) -> bool:
+        return _CUT_OFF.search(self.path) is not None
 
     @property
     def title(self) -> str:
@@ -161,6 +167,12 @@ def _dump_files(partition: "PartitionFiles", options: DumpOptions) -> Iterator[d
         if found.kind == LOG and not options.verify and partition.ends_before(found, options.selection.from_offset):
             continue
         try:
+            if options.verify and found.is_cut_off:
+                # Nothing reads it again, and that it is damaged is why it is there.
+                with ReadOnlyFile(found.path) as file:
+                    title = f"{found.title}, cut off and kept; not verified"
+                    yield {"type": "file", "file": found.path, "kind": title, "sizeInBytes": file.size}
+                continue
             yield from _dump_file(found, partition, options)
         except FileNotFoundError:
             continue

@@ -89,7 +89,7 @@ class Cursor(Generic[T]):
 class OffsetIndexCheck:
     """Checks that an entry's position is where a batch begins, and its offset the last one of that batch.
 
-    Before magic 2 one entry stood for all messages that were appended together, with the last one's offset.
+    Before magic 2 one entry covered all messages of an append, with the last one's offset.
     """
 
     def __init__(self, entries: Iterable[OffsetEntry]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import logging
 import os
@@ -35,7 +34,12 @@ from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.event_loop import run
 from cordwood.runtime.files.local_disk import LocalDisk
-from cordwood.runtime.memory import give_free_memory_back, give_large_blocks_back
+from cordwood.runtime.memory import (
+    collect_garbage_rarely,
+    give_free_memory_back,
+    give_large_blocks_back,
+    keep_present_objects,
+)
 from cordwood.runtime.network import Address, CannotListen, ListenProblem
 from cordwood.runtime.process import stop_signals
 from cordwood.runtime.randomness import SeededRandom
@@ -107,6 +111,7 @@ def run_node(options: NodeOptions) -> int:
             return run_cluster(options)
     _check_data(options.data)
     give_large_blocks_back()
+    collect_garbage_rarely()
     with _ending_on_signals(), data_directory(options.data, options.ephemeral) as directory:
         try:
             config = _read_config(
@@ -308,9 +313,7 @@ async def _serve(config: BrokerConfig, consent: StartConsent, options: NodeOptio
             await registry.stop()
         await node.stop()
         raise
-    # Everything imported so far stays for good: freeze it, so that the collector does not scan it again and again.
-    gc.collect()
-    gc.freeze()
+    keep_present_objects()
     give_free_memory_back()
     loop = asyncio.get_running_loop()
     for number in stop_signals():

@@ -3,7 +3,7 @@ once.
 
 The path of a record, from the application's call to its metadata:
 
-    producer.py        **Producer**: the calls, and what may be called when
+    producer.py        **Producer**: the calls, and the states in which they are allowed
     engine.py          the parts of a started producer
     shortcut.py        the fast path: a record that goes into an open batch. Compiled, as is `deliveries`
     intake.py          the general path: interceptors, serializers, partition, memory; never waits
@@ -21,7 +21,4 @@ The path of a record, from the application's call to its metadata:
 
 Threads: the application's threads may call `Producer.try_send`; everything else runs on the loop. The producer's lock
 guards the accumulator, the partitioner and the transactions' machine. No application code is called under it.
-
-Threads: the application's may call `Producer.try_send`; all else runs on the loop. The producer's lock guards the
-accumulator, the partitioner and the transactions' machine. Nothing of the application's is called under it.
 """

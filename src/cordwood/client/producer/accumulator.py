@@ -366,7 +366,7 @@ class Accumulator:
             self.pool.give(unused)
 
     def _due_s(self, queue: deque[ProducerBatch], is_urgent: bool) -> float:
-        """When the partition's first batch is due."""
+        """The time when the partition's first batch is due."""
         batch = queue[0]
         if is_urgent or batch.attempts > 0 or batch.is_flushed or len(queue) > 1 or batch.is_full:
             return batch.not_before_s

@@ -34,7 +34,7 @@ class Reservation:
 
 
 class BufferPool:
-    """Only an accounting: buffers grow as they are filled, each within its grant."""
+    """Accounts for memory only: buffers grow as they are filled, each within its grant."""
 
     def __init__(self, total_bytes: int) -> None:
         self.total_bytes = total_bytes

@@ -295,7 +295,7 @@ BROKER_DESCRIPTIONS = {
         "How long the active controller waits for a broker whose heartbeat connection broke before it fences the "
         "broker. Fencing a broker that lives is safe: its partitions are led elsewhere, with higher leader epochs, "
         "until its next heartbeat. It costs availability only, so the grace has to be longer than a new connection "
-        "takes. A broker whose listener refuses connections as well is gone, and is fenced at once. A broker that is "
+        "takes. A broker whose listener refuses connections as well is dead, and is fenced at once. A broker that is "
         "silent on a connection that stands has broker.session.timeout.ms."
     ),
     "cordwood.registry.listeners": (

@@ -140,7 +140,7 @@ class ThrottledReplicas:
 
 
 class OffsetReset(NamedTuple):
-    """Where a share group starts: a word, or `by_duration:` and how long ago in ISO 8601."""
+    """The start of a share group: a word, or `by_duration:` and a duration in ISO 8601."""
 
     words: tuple[str, ...]
 

@@ -63,7 +63,7 @@ def parse(name: str, text: str, kind: Type) -> Value:
 
 
 def spell(value: Value) -> str | None:
-    """As Java's toString spells it, lists joined by commas; a secret in clear."""
+    """Formats a value like Java's toString, lists joined by commas; secrets in clear text."""
     match value:
         case None:
             return None

@@ -65,4 +65,6 @@ async def alter_partition(
 async def assign_replicas_to_dirs(
     controller: Controller, request: AssignReplicasToDirsRequest, context: RequestContext
 ) -> AssignReplicasToDirsResponse:
-    return await controller.decide(lambda image: directories.assign_replicas_to_dirs(image, request))
+    return await controller.decide(
+        lambda image: directories.assign_replicas_to_dirs(image, request, controller.defaults)
+    )

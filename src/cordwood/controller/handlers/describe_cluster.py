@@ -42,7 +42,7 @@ class _Endpoint(NamedTuple):
 
 
 def _endpoints(controller: Controller) -> dict[int, list[_Endpoint]]:
-    """By controller id: as the controllers have registered, or else as the voters' record has them."""
+    """Endpoints by controller id: as registered by the controllers, or else from the voters record."""
     voters = controller.log.quorum.voters
     found = {
         voter.voter_id: [_Endpoint(end.name, end.host, end.port) for end in voter.endpoints]

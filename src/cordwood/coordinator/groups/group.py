@@ -55,7 +55,7 @@ class Group(Protocol):
     def check_delete(self) -> None: ...
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """For OffsetDelete and the expiry of offsets; True if unknown."""
+        """Used by OffsetDelete and the expiry of offsets; True if unknown."""
 
     def tombstones(self) -> list[CoordinatorRecord]:
         """The tombstones that remove the group (not its offsets) from the log."""

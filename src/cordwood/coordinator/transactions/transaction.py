@@ -75,8 +75,8 @@ class Transaction(NamedTuple):
 
 
 class WriteMarkers(NamedTuple):
-    """The effect of a decision. The outcome of a transaction is committed: its markers are to be written to these
-    partitions, and then it is to be completed."""
+    """The effect of a decision. The outcome of a transaction is committed: its markers must be written to these
+    partitions, and then it can be completed."""
 
     transactional_id: str
     partitions: Collection[TopicPartition]

@@ -123,7 +123,9 @@ class MetaProperties:
         version, cluster_id = properties.get("version", "0"), properties.get("cluster.id", "")
         node_id = properties.get("node.id" if version == "1" else "broker.id", "")
         if version not in ("0", "1") or not node_id.isdigit() or (version == "1" and not cluster_id):
-            raise CorruptCheckpoint(f"{path}: expected version=1, a cluster.id and a node.id, found {properties}")
+            found_names = [name for name in ("version", "cluster.id", "node.id") if name in properties]
+            found_text = ", ".join(f"{name}={properties[name]}" for name in found_names) or "none of them"
+            raise CorruptCheckpoint(f"{path}: expected version=1, a cluster.id and a node.id, found {found_text}")
         directory_id = properties.get("directory.id")
         try:
             found = None if directory_id is None else uuid_from_text(directory_id)

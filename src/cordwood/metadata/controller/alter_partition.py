@@ -111,3 +111,8 @@ def _check_isr(image: MetadataImage, before: PartitionRegistration, states: list
         broker = image.brokers.get(state.broker_id)
         if broker is None or not broker.is_active or state.broker_epoch not in (_NO_EPOCH, broker.epoch):
             raise Refusal(ErrorCode.INELIGIBLE_REPLICA, f"broker {state.broker_id} cannot be in an ISR now")
+        directory = before.directory_of(state.broker_id)
+        if state.broker_id not in before.isr and not broker.has_online_directory(directory):
+            # A fetch from before the directory failed may reach the leader after the replica has left for it. Kafka's
+            # controller lets the replica in again, and writes wait until it has lagged for too long.
+            raise Refusal(ErrorCode.INELIGIBLE_REPLICA, f"the log directory of broker {state.broker_id} is offline")

@@ -8,7 +8,7 @@ from cordwood.metadata.image import Config, ConfigResource
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.messages.create_topics import CreatableTopicConfigs
 
-# Kafka's limit for the records of one request.
+# Kafka's limit for one request.
 MAX_PARTITIONS_PER_REQUEST = 10_000
 
 

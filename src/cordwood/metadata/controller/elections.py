@@ -93,7 +93,7 @@ def _elect(
 
 
 def elect_preferred_leaders(image: MetadataImage, defaults: ControllerDefaults, limit: int) -> list[MetadataRecord]:
-    """Up to `limit` partitions get their preferred leader back (auto.leader.rebalance.enable)."""
+    """Gives up to `limit` partitions their preferred leaders back (auto.leader.rebalance.enable)."""
 
     def has_lost_it(partition: PartitionRegistration) -> bool:
         preferred = partition.preferred_replica

@@ -141,7 +141,7 @@ def _invalid(name: str, level: int, reason: str) -> Refusal:
 
 
 def _min_isr_records(image: MetadataImage, defaults: ControllerDefaults) -> list[MetadataRecord]:
-    """With eligible leader replicas `min.insync.replicas` is the cluster's, and no broker has its own (KIP-966)."""
+    """Moves `min.insync.replicas` from brokers to the cluster when eligible leader replicas are enabled (KIP-966)."""
     records: list[MetadataRecord] = []
     if MIN_INSYNC_REPLICAS not in image.config(BROKER_DEFAULT):
         records.append(_min_isr_record(BROKER_DEFAULT.name, str(defaults.min_insync_replicas)))

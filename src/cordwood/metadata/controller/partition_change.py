@@ -67,20 +67,35 @@ def removal_changes(
     may have lost data, so it is not eligible to lead either."""
     changes: list[MetadataRecord] = []
     for topic, partition_id, partition in partitions_of(image):
-        is_member = broker_id in partition.isr or (is_unclean and broker_id in partition.elr)
-        if is_member and (where is None or where(partition)):
-            change = change_partition(
-                image,
-                defaults,
-                topic,
-                partition_id,
-                isr=tuple(replica for replica in partition.isr if replica != broker_id),
-                election=online_election(image, defaults, topic),
-                may_lead=lambda replica: replica != broker_id and image.is_active(replica),
-                unclean=(broker_id,) if is_unclean else (),
-            )
+        if where is None or where(partition):
+            change = removal_change(image, defaults, topic, partition_id, broker_id, is_unclean=is_unclean)
             changes += [change] if change is not None else []
     return changes
+
+
+def removal_change(
+    image: MetadataImage,
+    defaults: ControllerDefaults,
+    topic: Topic,
+    partition_id: int,
+    broker_id: int,
+    *,
+    is_unclean: bool = False,
+) -> PartitionChangeRecord | None:
+    """Removes a broker from the ISR of a partition; None if it is not in it."""
+    partition = topic.partitions[partition_id]
+    if broker_id not in partition.isr and not (is_unclean and broker_id in partition.elr):
+        return None
+    return change_partition(
+        image,
+        defaults,
+        topic,
+        partition_id,
+        isr=tuple(replica for replica in partition.isr if replica != broker_id),
+        election=online_election(image, defaults, topic),
+        may_lead=lambda replica: replica != broker_id and image.is_active(replica),
+        unclean=(broker_id,) if is_unclean else (),
+    )
 
 
 def leaderless_changes(image: MetadataImage, defaults: ControllerDefaults, broker_id: int) -> list[MetadataRecord]:

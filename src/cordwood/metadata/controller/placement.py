@@ -1,4 +1,4 @@
-"""Where the replicas of new partitions go: round robin over racks, and over the brokers of each rack.
+"""Places the replicas of new partitions: round robin over racks, and over the brokers of each rack.
 
 The start is random and moves on by one with each partition, so that leaders and followers are spread. Fenced brokers
 come after all others of their rack, and never first: the first replica leads.

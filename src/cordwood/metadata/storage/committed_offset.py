@@ -39,7 +39,7 @@ class CommittedOffset:
             job()
 
     def recording(self, offset: int) -> Callable[[], None] | None:
-        """As `record`, as a job for any thread; None when it was recorded before."""
+        """Returns `record` as a job for any thread; None if the offset was recorded before."""
         if offset <= self._recorded:
             return None
         disk = self._disk.another()

@@ -307,7 +307,7 @@ class DiskLog:
     def deleted_topics(self) -> set[Uuid]:
         """The ids of all topics whose deletion is in the log."""
         deleted: set[Uuid] = set()
-        # Part of a metadata transaction, which may be aborted.
+        # Deleted within a metadata transaction, which may be aborted.
         undecided: set[Uuid] = set()
         batches = self.batches(self.start_offset, self.log.high_watermark)
         for record in (record for batch in batches for record in batch.records):

@@ -61,7 +61,7 @@ CONFIGURED_VOTERS = QuorumVoters()
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     records: list[MetadataRecord]
-    # The epoch of the last record that it contains.
+    # The timestamp of the last log record that it contains.
     last_timestamp_ms: int
     quorum: QuorumVoters
 

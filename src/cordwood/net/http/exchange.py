@@ -67,7 +67,7 @@ class Exchange:
         self._news.set()
 
     def disconnect(self) -> None:
-        """Nothing that the app still sends will get anywhere."""
+        """Ends the exchange: further output of the app is dropped."""
         self.is_over = True
         self.drop_head()
         self._news.set()

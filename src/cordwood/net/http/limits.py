@@ -14,11 +14,11 @@ class HttpLimits:
     max_body_bytes: int = 1_048_576
     """413 beyond."""
     head_timeout_s: float = 10.0
-    """From a connection's start, or the first byte of a further request, to the end of its head; then 408."""
+    """The time from a connection's start, or the first byte of a further request, to the end of its head; then 408."""
     body_timeout_s: float = 30.0
-    """Without a byte of a body that is being waited for; then 408."""
+    """The time without a byte of an expected body; then 408."""
     keep_alive_timeout_s: float = 120.0
-    """Between two requests. Prometheus asks at least every two minutes by default."""
+    """The time between two requests. Prometheus sends one at least every two minutes by default."""
     write_timeout_s: float = 30.0
     """Time without the peer reading any unsent byte; then the connection is dropped."""
     max_buffered_bytes: int = 65_536

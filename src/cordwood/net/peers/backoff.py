@@ -12,7 +12,7 @@ class Backoff:
         self._random = random
 
     def pause_s(self, failures: int) -> float:
-        """After so many failures in a row, the first being 1."""
+        """The pause after this many failures in a row, from 1 on."""
         # The exponent is bounded, so that a broker that is away for a week makes no huge number.
         exact_ms = min(self._max_ms, self._first_ms << min(failures - 1, 20))
         percent = 100 - _SCATTER_PERCENT + self._random.below(2 * _SCATTER_PERCENT + 1)

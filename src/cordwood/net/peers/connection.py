@@ -91,7 +91,7 @@ class PeerConnection:
 
     @property
     def idle_since(self) -> float:
-        """By the loop's time. One with a request in flight is not idle."""
+        """The loop time since which it is idle. A connection with a request in flight is not idle."""
         return self._loop.time() if self._channel.in_flight else self._used_at
 
     async def ask(

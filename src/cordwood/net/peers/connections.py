@@ -83,7 +83,7 @@ class Connections(Generic[C]):
             self._remove(address)
 
     async def until_read(self) -> None:
-        """Combines those of all connections, including connections lost since the last call."""
+        """Like `PeerConnection.until_read`, for all connections, including those lost since the last call."""
         unread, self._unread = self._unread, []
         for connection in [*unread, *self._open.values()]:
             await connection.until_read()
@@ -129,7 +129,7 @@ class Connections(Generic[C]):
             opening.exception()
 
     def _check_idle_later(self) -> None:
-        """The time when the connection that has been idle for longest expires."""
+        """Schedules a check for the time when the longest idle connection expires."""
         max_idle_s = self._settings.connections_max_idle_ms / 1000
         if self._idle_check is None and self._open and max_idle_s >= 0:
             oldest = min(connection.idle_since for connection in self._open.values())

@@ -2,7 +2,8 @@
 
 The leader answers with records, with a diverging epoch if the follower has to truncate, or with a snapshot's id if it
 no longer has the records (KIP-630). With nothing to return it holds the fetch until there is something, until the high
-watermark is above the one that the follower knows (KIP-1166), or until `max_wait_ms` has passed.
+watermark is above the one that the follower knows (KIP-1166; in a series of decisions a few milliseconds later), or
+until `max_wait_ms` has passed.
 
 Errors: INCONSISTENT_CLUSTER_ID; INVALID_REQUEST for another partition or an impossible offset or epoch;
 FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH; NOT_LEADER_OR_FOLLOWER with the leader if that is known;
@@ -20,6 +21,7 @@ from cordwood.raft.parked_fetches import ParkedFetch
 from cordwood.raft.replica import Replica
 from cordwood.raft.states import Follower, Leader
 from cordwood.raft.states.follower import SnapshotFetch
+from cordwood.raft.states.leader import HIGH_WATERMARK_LINGER_MS
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.fetch import (
     EpochEndOffset,
@@ -93,11 +95,23 @@ def answer_fetch(replica: Replica, received: RequestReceived, request: FetchRequ
         or records is not None
         or found.diverging_epoch.epoch >= 0
         or found.snapshot_id.epoch >= 0
-        or found.high_watermark > wanted.high_watermark
     )
-    if is_complete or request.max_wait_ms == 0:
+    wait_ms = request.max_wait_ms
+    if found.high_watermark > wanted.high_watermark:
+        state = replica.quorum.state
+        is_series = isinstance(state, Leader) and state.expects_decision(now)
+        wait_ms = min(wait_ms, HIGH_WATERMARK_LINGER_MS) if is_series else 0
+    if is_complete or wait_ms == 0:
         return respond(replica, received, response, records)
-    return replica.parked.park(ParkedFetch(received, wanted.fetch_offset, now + request.max_wait_ms))
+    return replica.parked.park(ParkedFetch(received, wanted.fetch_offset, now + wait_ms))
+
+
+def tell_high_watermark(replica: Replica, state: Leader, now: int) -> None:
+    """The high watermark has moved: tells those that wait, soon or at once."""
+    if state.expects_decision(now):
+        replica.parked.hurry(now + HIGH_WATERMARK_LINGER_MS)
+    else:
+        complete_fetches(replica, replica.parked.take_all(), now)
 
 
 def complete_fetches(replica: Replica, fetches: Iterable[ParkedFetch], now: int, *, counts: bool = True) -> None:

@@ -10,6 +10,10 @@ from cordwood.raft.voters import VoterNode, VoterSet
 from .replica_progress import ReplicaProgress
 
 OBSERVER_SESSION_TIMEOUT_MS = 300_000
+# Decisions that come within this time of each other are a series. Then the high watermark is not sent by itself for a
+# moment, since the next records take it along: that halves the fetches.
+SERIES_MS = 20
+HIGH_WATERMARK_LINGER_MS = 5
 # A replica is caught up enough to become a voter if it once was at the end of the log and fetched within this time.
 CAUGHT_UP_FETCH_MS = 3_600_000
 
@@ -36,6 +40,7 @@ class Leader:
       if a majority has it (Raft 5.4.2).
     - The high watermark is the largest offset up to which a majority of the voters has its log flushed. The leader
       counts its own flushed end, and only while it is a voter. Observers don't count.
+    - Sends a new high watermark at once, or with the next records if decisions come in a series.
     - Sends BeginQuorumEpoch to voters that haven't fetched lately.
     - Resigns if it doesn't hear from a majority for 1.5 times the fetch timeout (check quorum).
     - Changes the voters one at a time, each change committed before the next.
@@ -56,6 +61,8 @@ class Leader:
     # With kraft.version 0: the voters with the updates they have sent; None once an upgrade is appended.
     volatile_voters: VoterSet | None = None
     _heard_voters: set[int] = field(default_factory=set)
+    # Of the latest decision and the one before.
+    _decided_ms: tuple[int, int] = (-SERIES_MS, -2 * SERIES_MS)
 
     name = "Leader"
 
@@ -136,10 +143,19 @@ class Leader:
         ranked = sorted(self.voters.values(), key=lambda voter: voter.rank)
         return [voter.key for voter in ranked if not voter.key.matches(self.local.key)]
 
+    def decided(self, now: int) -> None:
+        self._decided_ms = (now, self._decided_ms[0])
+
+    def expects_decision(self, now: int) -> bool:
+        """True while decisions come in a series."""
+        last, before = self._decided_ms
+        return now - last < SERIES_MS and last - before < SERIES_MS
+
     def _advance_high_watermark(self) -> bool:
-        ranked = sorted(self.voters.values(), key=lambda voter: voter.rank)
-        majority_has = ranked[len(ranked) // 2].end_offset
-        if majority_has is None or majority_has <= self.epoch_start_offset:
+        end_offsets = [-1 if voter.end_offset is None else voter.end_offset for voter in self.voters.values()]
+        end_offsets.sort(reverse=True)
+        majority_has = end_offsets[len(end_offsets) // 2]
+        if majority_has <= self.epoch_start_offset:
             return False
         # It can be lower after a change of the voters.
         if self.high_watermark is not None and majority_has <= self.high_watermark:

@@ -43,7 +43,7 @@ class IntegerToFloatStep(Step):
 
 
 class FloatStep(Step):
-    """To float or double."""
+    """Converts to float or double."""
 
     def __init__(self, column: NumberColumn) -> None:
         self.column = column
@@ -275,7 +275,7 @@ class ListStep(Step):
         self.item = item
 
     def run(self, cursor: Cursor) -> None:
-        """In blocks, until one of no items. A block with its size in bytes has its count below zero."""
+        """Reads blocks until an empty one. A block with its size in bytes has a negative count."""
         item = self.item
         assert item is not None
         empty = 0

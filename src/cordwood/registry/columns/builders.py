@@ -152,7 +152,7 @@ class Growing:
 
 
 def _float32_bits(value: float) -> int:
-    """As a C compiler narrows it: too large a number is infinite."""
+    """Narrows like a C compiler: too large a number is infinite."""
     try:
         return struct.unpack("<I", struct.pack("<f", value))[0]  # type: ignore[no-any-return]
     except OverflowError:
@@ -168,7 +168,7 @@ class Column:
         self.validity = Growing()
 
     def mark(self, valid: bool) -> None:
-        """Once for each value, after the value itself."""
+        """Called once for each value, after the value itself."""
         if self.nullable:
             self.validity.put_bit(self.length, valid)
         self.length += 1
@@ -192,7 +192,7 @@ class Column:
 
 
 class NullColumn(Column):
-    """Nothing but nulls, which Arrow keeps no buffers of."""
+    """A column of nulls, for which Arrow has no buffers."""
 
     def add_null(self) -> None:
         self.length += 1

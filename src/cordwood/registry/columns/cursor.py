@@ -20,7 +20,7 @@ if cython.compiled:
 _LONG_MASK = 0xFFFF_FFFF_FFFF_FFFF
 _LAST_SHIFT = 63
 _MOST_NESTED = 200
-"""Within a value of an infinitely recursive schema: the stack has an end."""
+"""Limits the depth of values of infinitely recursive schemas: the stack is finite."""
 _HIGH_BITS = 0x8080_8080_8080_8080
 
 
@@ -97,7 +97,7 @@ class Cursor:
         return struct.unpack_from("<d", self.data, start)[0]  # type: ignore[no-any-return]
 
     def fixed32(self) -> int:
-        """Without a sign."""
+        """Reads an unsigned number."""
         start = self.skip(4)
         if cython.compiled:
             value: Any = 0
@@ -106,7 +106,7 @@ class Cursor:
         return struct.unpack_from("<I", self.data, start)[0]  # type: ignore[no-any-return]
 
     def fixed64(self) -> int:
-        """Without a sign."""
+        """Reads an unsigned number."""
         start = self.skip(8)
         if cython.compiled:
             value: Any = 0

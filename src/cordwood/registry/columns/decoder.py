@@ -31,12 +31,12 @@ class BadRecord(NamedTuple):
 
 class Decoded(NamedTuple):
     values: pa.Array
-    """As long as the input; null where the input was, and where it could not be decoded."""
+    """The array has the length of the input; null where the input was null or could not be decoded."""
     bad: Sequence[BadRecord]
 
 
 class ColumnDecoder:
-    """Not for several threads at once: its column grows while it decodes."""
+    """Not thread-safe: its column grows while it decodes."""
 
     def __init__(self, plan: Plan, by_id: Callable[[int], Schema], by_guid: Callable[[str], Schema]) -> None:
         """The functions raise `UnknownSchema` or `InvalidSchema` for a missing schema: then its records are bad.
@@ -57,7 +57,7 @@ class ColumnDecoder:
         return Decoded(array_of(self.plan.column, self.plan.type.type), [BadRecord(*each) for each in bad])
 
     def _named(self, headers: pa.Array | None, values: BinaryInput, is_key: bool) -> tuple[Any, list[Step]]:
-        """For each row the place of its step, or -1; None if no row has the header."""
+        """Returns for each row the index of its step, or -1; None if no row has the header."""
         if headers is None or not len(headers.values):
             return None, []
         keys, contents = headers.flatten().flatten()

@@ -342,7 +342,7 @@ def expect(cursor: Cursor, wanted: int, name: str) -> None:
 
 
 def has_more(cursor: Cursor, closing: int) -> bool:
-    """After a member: a comma, or the end."""
+    """Reads a comma, or the end, after a member."""
     first = peek(cursor)
     cursor.position += 1
     if first == _COMMA:

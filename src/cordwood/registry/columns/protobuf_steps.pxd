@@ -8,6 +8,7 @@ from cordwood.registry.columns.cursor cimport Cursor
 from cordwood.registry.columns.steps cimport Step
 
 
+cdef uint64_t _LAST_TAG
 cdef int VARINT
 cdef int FIXED64
 cdef int BYTES

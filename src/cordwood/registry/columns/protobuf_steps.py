@@ -31,6 +31,8 @@ try:
 except ImportError:
     from cordwood.wire import interpreted as cython
 
+_LAST_TAG = 0xFFFF_FFFF
+"""Field numbers have 29 bits, and their type on the wire 3."""
 _MOST_DIRECT = 256
 """Field numbers up to there are looked up in a list."""
 
@@ -173,6 +175,8 @@ def skip_value(cursor: Cursor, tag: int) -> None:
     wire = tag & 7
     if tag >> 3 == 0:
         raise Malformed("a field has the number 0")
+    if tag > _LAST_TAG:
+        raise Malformed(f"a field has the number {tag >> 3}")
     if wire == VARINT:
         cursor.varint()
     elif wire == BYTES:

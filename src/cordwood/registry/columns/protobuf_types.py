@@ -62,7 +62,7 @@ def protobuf_column(message: Descriptor, within: tuple[str, ...] = ()) -> Column
 
 
 def in_order(message: Descriptor) -> list[FieldDescriptor]:
-    """By number, so that members of a oneof are where they were declared."""
+    """Sorts by number, so that members of a oneof are where they were declared."""
     return sorted(message.fields, key=lambda field: field.number)
 
 

@@ -55,7 +55,7 @@ def _quality(text: str) -> float:
 
 
 def page(request: Request, found: list[Item]) -> list[Item]:
-    """By the parameters `offset` and `limit`."""
+    """Selects a page by the parameters `offset` and `limit`."""
     offset, limit = max(0, number(request, "offset", 0)), number(request, "limit", -1)
     return found[offset:] if limit < 0 else found[offset : offset + limit]
 

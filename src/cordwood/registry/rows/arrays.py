@@ -57,7 +57,7 @@ def microseconds(array: pa.Array) -> NumberInput:
 
 
 def list_starts(array: pa.Array) -> NumberInput:
-    """Where the items of each list, or the entries of each map, begin; one more, for the end."""
+    """The offsets of the items of each list, or the entries of each map; one more, for the end."""
     import pyarrow as pa
 
     offsets = array.offsets

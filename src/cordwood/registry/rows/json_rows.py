@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
 Convert = Callable[[Any], Any]
-"""From Arrow's Python value, never None, to one for `json.dumps`."""
+"""Converts Arrow's Python value, never None, to one for `json.dumps`."""
 
 
 def json_rows(

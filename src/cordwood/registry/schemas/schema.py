@@ -40,7 +40,7 @@ class Incompatibility(NamedTuple):
     details: str = ""
 
     def text(self, reader: str, writer: str) -> str:
-        """As the REST API shows it. `reader` and `writer` are "new" and "old", or the other way round."""
+        """Formats it as in the REST API. `reader` and `writer` are "new" and "old", or the reverse."""
         description = self.description.replace("{reader}", reader).replace("{writer}", writer)
         shown = f"{{errorType:'{self.kind}', description:'{description}'"
         return f"{shown}, additionalInfo:'{self.details}'}}" if self.details else f"{shown}}}"

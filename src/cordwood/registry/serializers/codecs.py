@@ -96,7 +96,7 @@ def message_descriptor(schema: ProtobufSchema, indexes: tuple[int, ...]) -> Desc
 
 
 def indexes_of(schema: ProtobufSchema, value: Message) -> list[int]:
-    """Where the type of a message is in the file. Raises `BadFrame`."""
+    """The index path of a message's type in the file. Raises `BadFrame`."""
     package = schema.file.package
     name = value.DESCRIPTOR.full_name
     names = (name.removeprefix(f"{package}.") if package else name).split(".")

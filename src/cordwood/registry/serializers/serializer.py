@@ -94,7 +94,7 @@ class Serializer:
     def serialize(
         self, topic: str, content: Any, *, is_key: bool = False
     ) -> tuple[bytes, Sequence[tuple[str, bytes | None]]]:
-        """For a record of this topic: its bytes, and headers to add. The producers of this project call it."""
+        """Returns the bytes of a record of this topic, and headers to add. The producers of this project call it."""
         schema = self._registered(self._subject_of(topic, content, is_key=is_key))
         indexes, data = _encoded(schema.schema, content)
         if self._use_headers:

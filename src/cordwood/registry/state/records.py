@@ -89,7 +89,7 @@ def schema_key(subject: str, version: int) -> Json:
 
 
 def subject_key(keytype: str, subject: str | None) -> Json:
-    """The key of CONFIG, MODE, DELETE_SUBJECT, CLEAR_SUBJECT; without a subject, for all."""
+    """Returns the key of CONFIG, MODE, DELETE_SUBJECT, CLEAR_SUBJECT; without a subject, for all."""
     key: Json = {"keytype": keytype}
     if subject is not None:
         key["subject"] = subject

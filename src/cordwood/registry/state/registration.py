@@ -137,7 +137,7 @@ def incompatible_with_previous(
 
 
 def _completed(config: Json, submitted: Submitted, previous: Sequence[SchemaVersion]) -> Submitted:
-    """With metadata and rules of the version before, where the client gives none, and the defaults and overrides of the
+    """Adds metadata and rules of the previous version, if the client gives none, and the defaults and overrides of the
     configuration."""
     metadata, rule_set = submitted.metadata, submitted.rule_set
     if previous:

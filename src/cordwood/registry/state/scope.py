@@ -13,7 +13,7 @@ DEFAULT_CONFIG: Json = {"compatibilityLevel": "BACKWARD"}
 
 
 def key_of(subject: Subject | None) -> str | None:
-    """Under which a subject's configuration and mode are stored; None is the registry as a whole."""
+    """The key of a subject's configuration and mode; None is the registry as a whole."""
     if subject is None or (subject.is_context and subject.context == DEFAULT_CONTEXT):
         return None
     return f":{subject.context}:" if subject.is_context else subject.qualified

@@ -1,4 +1,4 @@
-"""**ConnectionWrapper**: a connection around another, for those who want to see or change some of what passes."""
+"""**ConnectionWrapper**: a connection around another, to observe or change some of the data."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

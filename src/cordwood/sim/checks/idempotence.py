@@ -1,12 +1,12 @@
 """Each batch is in the log at most once, complete; those of an idempotent producer in sequence order.
 
 Where nothing may be lost, a broker must not say of a batch that it does not follow, if all before it is acknowledged.
-There are three excuses. It was appended, and the broker was started again since: what a start knows of a producer is
-its last batch before the last snapshot, as in Kafka's files, and those after it; an earlier one sent again is refused.
-Or it is the producer's first, was refused while too few replicas were in sync, and those sent behind it were not: the
-first batch of a producer that a broker knows nothing of may have any sequence, as in Kafka. Or the broker does not lead
-any more and has not heard of that, and the batches before are with its successor: as in Kafka, it compares sequences
-before it finds out that nobody replicates from it.
+There are three excuses. It was appended, and the broker was started again since: a start knows a producer's last batch
+before the last snapshot, as in Kafka's files, and those after it; an earlier one sent again is refused. Or it is the
+producer's first, was refused while too few replicas were in sync, and those sent behind it were not: the first batch of
+a producer that a broker knows nothing of may have any sequence, as in Kafka. Or the broker no longer leads and does not
+know that yet, and the earlier batches are with its successor: as in Kafka, it compares sequences before it finds out
+that it has no followers.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def idempotent_sends_are_appended_once_and_in_order(history: History) -> Iterato
             if history.is_loose(send.partition) or _was_overtaken(history, send) or _was_deposed(history, gap):
                 continue
             if gap.incarnation == send.first_incarnation or not _may_be_appended(history, send):
-                yield Violation("what was acknowledged is remembered of a producer", f"error {gap.error}: {send}")
+                yield Violation("producer state has all acknowledged batches", f"error {gap.error}: {send}")
 
 
 def _may_be_appended(history: History, send: Send) -> bool:

@@ -44,7 +44,7 @@ class Admin(Client):
                 await self.pause(0.2)
 
     async def make_compacted_topic(self, name: str) -> None:
-        """A compacted topic."""
+        """Creates a compacted topic."""
         self.run.history.compacted.add(name)
         configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000"}
         request = CreateTopicsRequest(

@@ -16,9 +16,9 @@ class Tenure:
     number: int
     group: str
     partition: Partition
-    # The instance id of a static member; its replacement gets its partitions.
+    # The member, or the instance of a static one, whose replacement gets its partitions.
     owner: str
-    # In which a leader has assigned it; -1 where no leader has.
+    # The generation of the assignment by a leader; -1 without a leader.
     generation: int
     begun_s: float
     ended_s: float = float("inf")
@@ -48,7 +48,7 @@ class Commit:
     group: str
     partition: Partition
     offset: int
-    # The generation of the committing member; -1 for others.
+    # The tenure of the committing member; -1 for others.
     tenure: int
     begun_s: float
     ended_s: float = float("inf")

@@ -45,7 +45,7 @@ class Send:
     keys: tuple[bytes | None, ...]
     acks: int
     begun_s: float
-    # The sequence of an idempotent producer; -1 otherwise.
+    # The identity and sequence of an idempotent producer; -1 otherwise.
     producer_id: int = -1
     producer_epoch: int = 0
     sequence: int = -1
@@ -89,10 +89,10 @@ class SequenceGap:
     send: Send
     error: int
     incarnation: int
-    # Of the request that it answers.
+    # The time of the request.
     begun_s: float
     ended_s: float
-    # Of the broker, in a cluster.
+    # The broker, in a cluster.
     node_id: int = -1
 
 
@@ -110,7 +110,7 @@ class Seen:
     offset: int
     timestamp: int
     value: bytes
-    # The offset of its batch.
+    # The producer of its batch.
     producer_id: int = -1
     producer_epoch: int = -1
     is_transactional: bool = False
@@ -237,7 +237,7 @@ class History:
         # Time-based look-ups in the final log: (partition, timestamp, offset, its timestamp).
         self.looked_up: list[tuple[Partition, int, int, int]] = []
         self.sequence_gaps: list[SequenceGap] = []
-        # Topics whose records go when a later one has their key.
+        # Compacted topics.
         self.compacted: set[str] = set()
         # The retention time of records; infinite if they never expire.
         self.retention_s = float("inf")

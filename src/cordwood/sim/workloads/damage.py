@@ -48,7 +48,7 @@ _RECORDS = 0.4
 _WHOLE_SEGMENT = 0.7
 # More than a batch has.
 _MAX_RECORDS = 100
-# The timeout of a patient client.
+# The attempts of a patient client.
 _ATTEMPTS = 5
 # How often each kind of file is chosen.
 _TARGETS = {"metadata": 4, "root": 3, "partition": 6}

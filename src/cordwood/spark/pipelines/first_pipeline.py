@@ -50,7 +50,7 @@ def pipeline(spark: SparkSession, bootstrap: str = "{bootstrap}") -> list[Stream
         .groupBy(f.window("timestamp", "10 seconds"))
         .agg(f.count("*").alias("orders"), f.sum("amount").alias("amount"))
     )
-    # Exactly once: each window is written one time, whatever is stopped or killed in between.
+    # Exactly once: each window is written once, even if processes are stopped or killed.
     totals = (
         sales.select(f.to_json(f.struct("window.start", "orders", "amount")).alias("value"))
         .writeStream.queryName("sales")

@@ -2,10 +2,11 @@
 operation."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cordwood.runtime.sockets import ip_addresses
 from cordwood.spark.watched_network import REACHED, UNREACHABLE
 
 # Clients retry after some seconds at most. An address without retries is no longer an outage.
@@ -37,20 +38,47 @@ class Outage:
 
 
 class Outages:
-    def __init__(self, clock_s: Callable[[], float] = time.time) -> None:
+    """A broker is one outage, also if bootstrap servers have it by another name than it has itself."""
+
+    def __init__(
+        self,
+        clock_s: Callable[[], float] = time.time,
+        ip_addresses: Callable[[str], Collection[str]] = ip_addresses,
+    ) -> None:
         self._clock_s = clock_s
+        self._ip_addresses = ip_addresses
+        # An address, and the one by which its broker is known here.
+        self._known_as: dict[str, str] = {}
         self._current: dict[str, Outage] = {}
         self._over: list[str] = []
 
     def take(self, report: Mapping[str, Any]) -> None:
         now_s = self._clock_s()
         if report["kind"] == UNREACHABLE:
-            address = report["address"]
+            address = self._same_broker(report["address"])
             outage = self._current.setdefault(address, Outage(address, now_s, report["reason"]))
             outage.reason, outage.last_s = report["reason"], now_s
             outage.doing.add(report["doing"])
-        elif report["kind"] == REACHED and (ended := self._current.pop(report["address"], None)) is not None:
+        elif (
+            report["kind"] == REACHED
+            and self._current
+            and (ended := self._current.pop(self._same_broker(report["address"]), None)) is not None
+        ):
             self._over.append(ended.told_over(now_s))
+
+    def _same_broker(self, address: str) -> str:
+        known = self._known_as.get(address)
+        if known is None:
+            known = next((other for other in self._known_as.values() if self._is_same(other, address)), address)
+            self._known_as[address] = known
+        return known
+
+    def _is_same(self, one: str, other: str) -> bool:
+        (one_host, _, one_port), (other_host, _, other_port) = one.rpartition(":"), other.rpartition(":")
+        if one_port != other_port:
+            return False
+        one_host, other_host = one_host.strip("[]"), other_host.strip("[]")
+        return not set(self._ip_addresses(one_host)).isdisjoint(self._ip_addresses(other_host))
 
     def now_s(self) -> float:
         return self._clock_s()

@@ -1,19 +1,19 @@
 """The sink: writes of batch and streaming jobs into topics. docs/spark-sink.md describes its use, and
 docs/adr/0005-spark-sink.md why it is exactly once.
 
-    options.py        what a write can be told; names.py  what it is called in the cluster
-    typed.py          columns with types, as a schema of the registry has them
-    columns.py        rows as Spark has them, to records: which columns, of which types, to which topic
-    batch.py          **BatchWriter**, stream.py  **StreamWriter**: what Spark calls, in its processes
+    options.py        the options of a write; names.py  names of topics and transactional ids in the cluster
+    typed.py          typed columns, by a schema of the registry
+    columns.py        Spark's rows to records: columns, types, topics
+    batch.py          **BatchWriter**, stream.py  **StreamWriter**: called by Spark, in its processes
     task.py           the rows of one task attempt, in one transaction that is left to the driver
-    transactions.py   the names of those transactions; what a task tells the driver
-    protocol.py       what the driver decides and in which order; no I/O
-    effects.py        what the protocol wants done
-    driver.py         does it
-    ledger.py         the topic in which decisions stand; ledger_entry.py, ledger_reading.py
+    transactions.py   the names of those transactions; a task's message to the driver
+    protocol.py       the driver's decisions and their order; no I/O
+    effects.py        the effects of the protocol
+    driver.py         performs them
+    ledger.py         the topic of decisions; ledger_entry.py, ledger_reading.py
     outlet.py         a process's connections to a cluster
-    leftovers.py      what was being written when a program was stopped
-    points.py         where tests kill
+    leftovers.py      open transactions of a program that was stopped
+    points.py         points at which tests kill
 """
 
 from typing import TYPE_CHECKING

@@ -68,7 +68,7 @@ class TaskDone(WriterCommitMessage):
 
 
 def sweeps_seen(tasks: Iterable[TaskDone]) -> frozenset[int]:
-    """The transactions of tasks with rows."""
+    """Returns the sweep counts of the tasks that have written."""
     return frozenset(task.sweeps for task in tasks if task.transaction is not None)
 
 

@@ -102,7 +102,7 @@ class StreamProgress:
                 self._new[partition] = begin
 
     def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
-        """For a new batch, or one that is repeated after a restart."""
+        """Returns the ranges of a batch, which may be repeated after a restart."""
         if gone := start.keys() - end.keys():
             self._losses.gone(gone)
         self._find_new(end.keys() - start.keys())

@@ -50,7 +50,7 @@ class Stage:
         return order
 
     def answer(self, order: FetchOrder, *told: PartitionData, error: int = 0) -> Findings:
-        """Those partitions of which nothing is told have nothing new."""
+        """Partitions missing from the response have nothing new."""
         numbers = {data.partition_index for data in told}
         rest = [
             partition_data(None, partition=each.partition) for each in order.offsets if each.partition not in numbers

@@ -253,7 +253,7 @@ def test_a_rebalance_continues_through_a_restart_of_the_node() -> None:
         assert await group.node.start()
         third = await group.member("third", "classic", session_timeout_ms=30_000, **COOPERATIVE)
         await group.until_shared(first, second, third)
-        # Members outlive their coordinator: nobody lost anything.
+        # Members outlive their coordinator: nothing was lost.
         for before, member in zip(steps, (first, second), strict=True):
             assert not any(isinstance(step, Lose) for step in member.log[len(before) :])
 

@@ -1,4 +1,4 @@
-"""A member of a KIP-848 group: it joins, tells what is new, and takes and gives partitions."""
+"""A member of a KIP-848 group: it joins, reports changes, and takes and releases partitions."""
 
 import pytest
 
@@ -184,7 +184,7 @@ def test_a_target_that_takes_and_gives_is_revoked_first_then_assigned() -> None:
 
 
 def test_an_assignment_being_delivered_counts_as_taken() -> None:
-    """Or else the coordinator could give it to another, when it is wanted back meanwhile."""
+    """Or else the coordinator could give it to another, when it is wanted back in the meantime."""
     stage = Stage().joined(0)
     stage.sleep(INTERVAL_S)
     stage.answer({ORDERS: [0, 1]}, epoch=2)

@@ -123,7 +123,7 @@ def test_a_member_finds_the_coordinator_that_took_over_and_reports_it_everything
 
 
 def test_a_member_that_is_wanted_again_after_an_error_sends_its_heartbeats_again() -> None:
-    """Whatever came due meanwhile."""
+    """Performs everything that became due."""
 
     async def scene(brokers: list[ScriptedBroker], coordinators: Coordinators, driver: MembershipDriver) -> None:
         for broker in brokers:

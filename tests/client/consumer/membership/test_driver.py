@@ -1,4 +1,4 @@
-"""The driver of a group's member: where the coordinator is, what is told to the application, and how it ends."""
+"""The driver of a group's member: the coordinator's address, calls of the application, and the end."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -132,7 +132,7 @@ def test_a_member_joins_within_the_first_poll() -> None:
 
 
 def test_a_removed_member_is_still_known_by_its_last_generation() -> None:
-    """Offsets that a transaction commits for nobody would be taken."""
+    """Offsets that a transaction commits without a member would be accepted."""
 
     async def scene(stage: Stage) -> None:
         assert stage.driver.last_metadata == GroupMetadata("g")

@@ -1,4 +1,4 @@
-"""Members of groups on a real node, on virtual time: who comes, goes, hangs, dies, restarts; of either protocol."""
+"""Members of groups on a real node, on virtual time: joins, leaves, stalls, deaths, restarts; of either protocol."""
 
 import asyncio
 

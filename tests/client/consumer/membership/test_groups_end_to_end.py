@@ -1,4 +1,4 @@
-"""Whole consumers in groups: who comes, goes, hangs and dies; listeners; what is committed is not read again."""
+"""Whole consumers in groups: joins, leaves, stalls and deaths; listeners; what is committed is not read again."""
 
 import asyncio
 from typing import Any
@@ -18,7 +18,7 @@ every_protocol = pytest.mark.parametrize("protocol", [CONSUMER, EAGER, COOPERATI
 
 
 class Listener:
-    """Writes down what it hears, in order; `during` is called when partitions are revoked."""
+    """Records its calls, in order; `during` is called when partitions are revoked."""
 
     def __init__(self, during: Any = None) -> None:
         self.log: list[tuple[str, set[int]]] = []
@@ -274,8 +274,8 @@ def test_a_group_moves_to_the_other_protocol_and_reads_everything(old: dict[str,
         await olds[1].close()
         await cluster.until_shared(*news)
         await cluster.produce(200)
-        # Classic members that have not heard of the last epochs are unknown when the group becomes classic, and lose
-        # what they have: so what they had not committed is read again.
+        # Classic members that missed the last epochs are unknown when the group becomes classic, and lose their
+        # partitions: so uncommitted records are read again.
         await cluster.until(lambda: len({number for reader in (*olds, *news) for number in reader.seen}) == 600)
 
     play(scene)

@@ -1,4 +1,4 @@
-"""The member of a classic group, as transcripts tell it."""
+"""The member of a classic group, tested by transcripts."""
 
 from pathlib import Path
 

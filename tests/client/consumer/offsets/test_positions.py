@@ -52,7 +52,7 @@ def test_a_position_in_a_recreated_topic_is_validated_against_its_new_log() -> N
 
 
 def test_records_taken_by_a_thread_during_a_leader_change_are_not_fetched_again() -> None:
-    """It has the record already, and tells so after the leader was noticed."""
+    """It has the record already, and reports it after the change of the leader."""
     state = at(7, epoch=2, leader_epoch=2)
     assert state.observe_leader(3)
     state.advance(8, 2)

@@ -49,7 +49,7 @@ def cluster_of(leaders: tuple[int, ...], topic_id: bytes = TOPIC_ID) -> Cluster:
 
 
 class Bench:
-    """A sender with its accumulator, on a clock of its own."""
+    """A sender with its accumulator, on its own clock."""
 
     def __init__(self, settings: ProducerSettings | None = None, leaders: tuple[int, ...] = (1, 1)) -> None:
         # Two records of one byte to a batch.

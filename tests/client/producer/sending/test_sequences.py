@@ -394,7 +394,7 @@ def test_sequences_restart_under_a_new_identity_and_continue_under_the_same() ->
 @pytest.mark.parametrize("records", [1, 10])
 def test_numbers_after_the_last_begin_at_0(records: int) -> None:
     sequences = identified()
-    # So many records that nobody sends them in a test.
+    # Too many records to send in a test.
     first = batch(records)
     sent(sequences, first)
     sequences.completed(first, 0)

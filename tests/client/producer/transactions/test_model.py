@@ -1,6 +1,6 @@
 """A transactional producer and a model of its coordinator, with requests and answers that get lost: many seeds.
 
-Whatever happens, what was committed is what was written, and when the producer is ready no transaction is open.
+In all cases the committed records are the written ones, and when the producer is ready no transaction is open.
 """
 
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """Transactions while the node is killed, connections are lost, and producers die and are fenced: many seeds.
 
-What a transaction wrote is there as a whole, once, or not at all; what was told of it is true.
+A transaction's records exist as a whole, once, or not at all; and its reported outcome is true.
 """
 
 import asyncio
@@ -144,7 +144,7 @@ async def outlive(stage: Stage, applications: Sequence[Application]) -> list[Tra
     await asyncio.gather(killing, return_exceptions=True)
     if not stage.node.is_up:
         await stage.node.start()
-    # What the dead have left open is over.
+    # Transactions of dead producers have ended.
     await asyncio.sleep(120)
     return [one for application in applications for one in application.transactions]
 
@@ -180,7 +180,7 @@ class Database:
 
 
 class PreparingApplication(Application):
-    """Decides by a commit of its own, in two phases (KIP-939), and dies at any point of that."""
+    """Decides by its own commit, in two phases (KIP-939), and dies at any point of that."""
 
     def __init__(self, stage: Stage, name: str, source: Random) -> None:
         super().__init__(stage, name, name, source)
@@ -196,7 +196,7 @@ class PreparingApplication(Application):
                 await asyncio.sleep(0.1)
             else:
                 break
-        # Whatever was prepared ends as it was decided.
+        # Prepared transactions end as decided.
         decided = PreparedTxnState.parse(self._database.state)
         await until_done(lambda: producer.complete_transaction(decided))
         return producer

@@ -104,7 +104,7 @@ def test_two_phases_must_be_enabled() -> None:
 
 @pytest.mark.parametrize(("version", "has_contents"), [(1, True), (1, False), (2, True), (2, False)])
 def test_no_two_prepared_transactions_have_the_same_name(version: int, has_contents: bool) -> None:
-    """Version 1 does not change epochs by itself, nor does a transaction without contents."""
+    """Version 1 does not change epochs automatically, nor does a transaction without contents."""
     scripted = Scripted(version=version, two_phases=True).begun()
     names = []
     for _ in range(3):

@@ -96,7 +96,7 @@ def test_a_session_end_that_could_not_be_written_does_not_affect_later_members()
         assert stage.group.is_empty
         stage.log.refusal = None
         joining = stage.join(instance_id="one")
-        # What could not be written is tried again by now; the group goes on waiting for more members.
+        # Failed writes have been retried by now; the group continues waiting for more members.
         await stage.wait(INITIAL_DELAY_MS / 2000)
         assert joining.waits
 

@@ -1,4 +1,4 @@
-"""Whatever members and time do to a classic group, its state makes sense and its log says the same."""
+"""After any actions of members and timers a classic group's state is consistent and equals its log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cordwood.wire.messages.join_group import JoinGroupResponse
 from tests.coordinator.classic_stage import GROUP, Asked, Stage, play
 
 _PROTOCOLS = ("range:m", "range:n", "sticky:s range:m", "range:m sticky:s")
-# What one client does; what all do; what happens to them.
+# The actions of one client; what all do; what happens to them.
 _ALONE = ("join", "sync", "heartbeat", "leave")
 _TOGETHER = {"all join": "join", "all sync": "sync", "all are alive": "heartbeat"}
 _EVENTS = ("wait", "wait long", "load", "refuse")
@@ -131,7 +131,7 @@ def _check(group: ClassicGroup) -> None:
     assert not group.pending_joins.keys() & members.keys()
     assert group.pending_syncs.keys() <= members.keys()
     assert +group._protocol_counts == Counter(name for member in members.values() for name, _ in member.protocols)
-    # Who waits for something waits for what will come.
+    # Every pending request will be answered.
     if waiting:
         assert group.state is ClassicState.PREPARING_REBALANCE
     if any(member.awaiting_sync is not None for member in members.values()):

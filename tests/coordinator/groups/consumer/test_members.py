@@ -1,5 +1,5 @@
-"""Whatever members, topics and time do to a consumer group: no partition is ever two members', its log says the same as
-its state, and once it is left alone every partition is somebody's."""
+"""After any actions of members, topics and timers in a consumer group: no partition has two owners, its log equals its
+state, and once it is undisturbed every partition has an owner."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _STEPS = st.lists(
 
 
 class _Client:
-    """A member as KIP-848 has it: it owns what it was told, and less as soon as it is told so. Static if it has a
+    """A member as in KIP-848: it owns its assignment, and less as soon as the answer says so. Static if it has a
     name."""
 
     def __init__(self, number: int) -> None:
@@ -50,7 +50,7 @@ class _Client:
         self.owned: Owned = set()
         self.topics: tuple[str, ...] = ("orders",)
         self.regex = ""
-        # What the coordinator has heard and answered; None: it is told everything.
+        # The coordinator's requests and answers; None: the next answer is complete.
         self._told: tuple[Owned, tuple[str, ...], str] | None = None
 
     @property
@@ -185,7 +185,7 @@ async def _settle(stage: Stage, clients: list[_Client]) -> None:
 
 
 def _check_owners(stage: Stage, clients: list[_Client]) -> None:
-    """Of those who are members by what the coordinator knows: others have yet to hear that they are out."""
+    """Only members known to the coordinator: others do not know yet that they were removed."""
     group = stage.state.groups.get("g")
     if not isinstance(group, ConsumerGroup):
         return

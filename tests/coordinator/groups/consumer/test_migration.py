@@ -1,4 +1,4 @@
-"""Groups on their way from one protocol to the other, and the classic members of consumer groups."""
+"""Groups that migrate from one protocol to the other, and the classic members of consumer groups."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_partitions_not_yet_revoked_still_belong_to_the_member_after_an_upgrade(
         claims = _bytes("subscription(orders, owned={orders: [0, 1]}, generation=1)")
         assert _join(stage, member_id, says=claims).generation_id == 2
         _sync(stage, member_id, 2, _bytes("assignment(orders=[0])"))
-        # The answer is not heard.
+        # The answer is lost.
         assert assigned(stage.join("b", "orders")) == set()
         _join(stage, member_id, says=claims)
         assert _sync(stage, member_id, 2).assignment == _bytes("assignment(orders=[0])")
@@ -208,7 +208,7 @@ def test_a_classic_member_joins_at_once_and_gets_its_assignment_by_sync() -> Non
         assert _sync(stage, joined.member_id, 3).assignment == _bytes("assignment()")
         stage.heartbeat("a", 2)
         stage.heartbeat("a", 2, owned={(stage.topic_id("orders"), 0)})
-        # What it waits for is free: it is to join again, and has it.
+        # Its awaited partition is free: it must rejoin, and gets it.
         assert _heartbeat(stage, joined.member_id, 3) == ErrorCode.REBALANCE_IN_PROGRESS
         assert _join(stage, joined.member_id).generation_id == 3
         assert _sync(stage, joined.member_id, 3).assignment == _bytes("assignment(orders=[1])")
@@ -394,7 +394,7 @@ def test_a_converted_group_is_loaded_with_its_new_type() -> None:
         assert isinstance(stage.state.groups[GROUP], ClassicGroup)
         stage.join("c", "orders")
         assert assigned(stage.heartbeat("c", 3)) is None
-        # Until it is certain that nothing is heard of it.
+        # Until its session has certainly expired.
         assert list(stage.group.members) == [member_id, "b", "c"]
         assert stage.group.members["b"].assigned == {}
 

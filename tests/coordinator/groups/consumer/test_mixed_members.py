@@ -1,5 +1,5 @@
-"""Members of both protocols come and go in one group, which turns this way and that: no partition is ever two members',
-and once it is left alone every partition is somebody's."""
+"""Members of both protocols come and go in one group, which changes its protocol: no partition has two owners, and once
+it is undisturbed every partition has an owner."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Client(Protocol):
     is_running: bool
 
     def act(self, stage: Stage) -> None:
-        """Whatever is next."""
+        """Takes the next step."""
 
     def leave(self, stage: Stage) -> None: ...
 
@@ -219,7 +219,7 @@ async def _take(stage: Stage, clients: list[_Client], step: _Step) -> None:
 
 
 def _check_owners(stage: Stage, clients: list[_Client]) -> None:
-    """Of those who are members by what the coordinator knows: others have yet to hear that they are out."""
+    """Only members known to the coordinator: others do not know yet that they were removed."""
     group: Any = stage.state.groups.get(GROUP)
     owned: Owned = set()
     for client in clients:

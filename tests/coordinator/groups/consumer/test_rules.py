@@ -180,7 +180,7 @@ def test_a_member_in_an_unknown_state_starts_over() -> None:
     play(test)
 
 
-# What is assigned, and when
+# Assignment
 
 
 def test_assignments_are_an_interval_apart() -> None:

@@ -35,7 +35,7 @@ class Near:
         return rack is not None and rack in self._partition_racks.get(partition, ())
 
     def hardest_first(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """By how few members are near."""
+        """Sorts by the number of members nearby, fewest first."""
         return sorted(partitions, key=lambda partition: self._near_counts.get(partition, 0))
 
     def next_beside(self, partition: TopicPartition, members: Sequence[str], start: int) -> int | None:

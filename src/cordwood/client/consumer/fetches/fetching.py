@@ -311,7 +311,7 @@ class Fetching:
                 state.rest_until(now_s + self._backoff.pause_s(state.failures + 1))
 
     def next_try_s(self, now_s: float) -> float | None:
-        """When a partition in back-off may be fetched again."""
+        """The time when a partition in back-off may be fetched again."""
         resting = [state.not_before_s for state in self._subscription.states.values() if state.not_before_s > now_s]
         return min(resting, default=None)
 

@@ -12,7 +12,7 @@ class Liveness:
         self._backoff = backoff
         self._failures = 0
         self.next_heartbeat_s = 0.0
-        """When the next heartbeat is due, unless one is in flight."""
+        """The time of the next heartbeat, unless one is in flight."""
         self.session_ends_s = 0.0
         """Without a successful heartbeat until then, the coordinator may be gone."""
         self.poll_ends_s = 0.0

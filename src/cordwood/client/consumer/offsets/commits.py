@@ -130,7 +130,7 @@ class Commits:
         return max(0.0, self._auto_commit_at_s - self._loop.time())
 
     async def before_release(self, timeout_s: float) -> ClientError | None:
-        """Before partitions are released (revoked, unsubscribed, closed): finishes explicit commits, then commits
+        """Finishes explicit commits before partitions are released (revoked, unsubscribed, closed), then commits
         automatically, if enabled.
 
         Returns the error of the automatic commit, to be logged, since no caller waits for it.

@@ -314,7 +314,7 @@ class Sender:
                 self._sequences.identified(identity)
 
     def next_tick_s(self) -> float:
-        """When a batch in flight, or a response, is overdue; infinity if nothing is in flight."""
+        """The time when a batch in flight, or a response, is overdue; infinity if nothing is in flight."""
         next_s = float("inf")
         for attempt in self._attempts:
             next_s = min(next_s, attempt.sent_s + self._request_timeout_s)

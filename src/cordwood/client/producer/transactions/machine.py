@@ -277,7 +277,7 @@ class Transactions:
         return None if ask is None else self._flight.went(ask)
 
     def next_check_s(self, now_s: float) -> float:
-        """When `next_ask` may return a request without further events; infinity if never."""
+        """The time when `next_ask` may return a request without further events; infinity if never."""
         return self._flight.next_check_s(now_s)
 
     def answered(self, ask: Ask, response: Any, now_s: float) -> None:

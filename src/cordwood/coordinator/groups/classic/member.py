@@ -61,7 +61,7 @@ class ClassicMember:
         # True until its first JoinGroup is answered.
         self.is_new = False
         self.awaiting_join: Promise[JoinGroupResponse] | None = None
-        # The rebalance timeout of the pending JoinGroup.
+        # The version of the pending JoinGroup.
         self.join_version = 0
         self.awaiting_sync: Promise[SyncGroupResponse] | None = None
         # Created once, because every heartbeat resets the timer with it.

@@ -1,5 +1,5 @@
-"""From JSON to Avro's types. Names and defaults are validated for new schemas only: topics are full of older ones that
-break those rules and are in use."""
+"""Converts JSON to Avro's types. Names and defaults are validated for new schemas only: topics are full of older ones
+that break those rules and are in use."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class AvroSchema(Schema):
 
     @cached_property
     def resolved(self) -> str:
-        """With the types of all references within it."""
+        """Includes the types of all references."""
         return printed(self.root, set())
 
     def normalized(self) -> AvroSchema:

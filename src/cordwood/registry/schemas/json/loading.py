@@ -1,4 +1,4 @@
-"""From JSON to nodes, of any draft."""
+"""Converts JSON to nodes, of any draft."""
 
 from __future__ import annotations
 

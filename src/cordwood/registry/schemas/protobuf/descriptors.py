@@ -73,7 +73,7 @@ class DescriptorBuilder:
         self._custom: list[tuple[Any, Option, str]] = []
 
     def build(self, name: str, pool: DescriptorPool) -> descriptor_pb2.FileDescriptorProto:
-        """With its dependencies in `pool`, where it is added itself: so Protobuf's own rules are checked.
+        """Builds a descriptor with its dependencies in `pool`, and adds it there: so Protobuf's own rules are checked.
 
         Raises `InvalidSchema`."""
         file = self._file

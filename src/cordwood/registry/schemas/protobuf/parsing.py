@@ -1,4 +1,4 @@
-"""From a .proto text to elements: proto2, proto3 and editions."""
+"""Parses a .proto text to elements: proto2, proto3 and editions."""
 
 from __future__ import annotations
 
@@ -414,7 +414,7 @@ class _Parser:
         return Word(sign + self._take().text)
 
     def _aggregate(self) -> Aggregate:
-        """In Protobuf's text format."""
+        """Parses Protobuf's text format."""
         self._enter()
         end = "}" if self._take().text == "{" else ">"
         found: Aggregate = {}

@@ -54,7 +54,7 @@ def printed(file: File) -> str:
 
 
 def value_text(value: Value) -> str:
-    """In Protobuf's text format."""
+    """Prints in Protobuf's text format."""
     return "\n".join(_value(value))
 
 

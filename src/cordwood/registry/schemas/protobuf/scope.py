@@ -42,7 +42,7 @@ class Scope:
                 self.extensions.update(_joined(name, field.name) for field in extend.fields)
 
     def find(self, name: str, within: str) -> Found | None:
-        """By a name as it is written, within a message or package: the innermost that has it counts."""
+        """Looks up a name as written, within a message or package: the innermost definition wins."""
         if name.startswith("."):
             return self._types.get(name[1:])
         scope = within
