@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from types import MappingProxyType
+from typing import NamedTuple
 
 from cordwood.config.validation.validity import Distinct, Validity
 from cordwood.config.validation.values import Type, Value, parse, spell
@@ -54,8 +55,7 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Synonym:
+class Synonym(NamedTuple):
     """A broker key that serves as the default of a topic's or group's key, in a coarser unit if `multiply_by` is not
     1."""
 

@@ -6,8 +6,8 @@ and run tools/generate_configs.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from cordwood.config.definition import Definitions
 from cordwood.config.definitions.broker import BROKER, BROKER_QUOTAS
@@ -27,8 +27,7 @@ class Effect(Enum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     effect: Effect
     # The component that honours the key, or will, or the reason why none does; for a refused key, what is missing.
     note: str
@@ -36,8 +35,7 @@ class Rule:
     keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """The rules for the keys of one kind of resource; the first rule that matches a key applies."""
 
     title: str

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from cordwood.metadata.controller import brokers
 from cordwood.metadata.controller.brokers import Contact
@@ -35,8 +34,7 @@ _TIMER = "broker sessions"
 _LATE_MS = 250
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSettings:
+class SessionSettings(NamedTuple):
     timeout_ms: int  # broker.session.timeout.ms
     reconnect_grace_ms: int  # cordwood.broker.reconnect.grace.ms
 

@@ -35,7 +35,8 @@ class Server:
         self._handler = handler
         self._limits = limits if limits is not None else Limits()
         self._loop = asyncio.get_running_loop()
-        self._scratch = Scratch()
+        # From the first connection on.
+        self._scratch: Scratch | None = None
         self._listeners: list[tuple[str, Listener]] = []
         self._connections: dict[int, ServedConnection] = {}
         self._per_ip: Counter[str] = Counter()
@@ -134,6 +135,8 @@ class Server:
         self._per_listener[listener] += 1
         self._number += 1
         assert self._handler is not None, "connections are held until a handler is set"
+        if self._scratch is None:
+            self._scratch = Scratch()
         served = ServedConnection(
             connection,
             ConnectionInfo(connection, listener, self._number),

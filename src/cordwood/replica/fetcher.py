@@ -13,8 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cordwood.log.dirs.directory import TopicPartition
 from cordwood.net.peers.exceptions import PeerError
@@ -46,8 +45,7 @@ _PARKED_S = 0.003
 _RETRY_S = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class FetcherSettings:
+class FetcherSettings(NamedTuple):
     """Kafka's `replica.fetch.*` and `replica.socket.timeout.ms`."""
 
     broker_id: int

@@ -18,6 +18,7 @@ from cordwood.client.producer.settings import ProducerSettings
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.sim.world import World
+from cordwood.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from cordwood.wire.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
 from tests.client.model_partition import ModelPartition, answer, records_of
 from tests.client.scripted_broker import ScriptedBroker, scripted_brokers
@@ -139,6 +140,9 @@ def outcome(stage: Stage) -> Outcome:
         async with scripted_brokers(2, world) as brokers:
             for broker in brokers:
                 broker.leaders = [1, 2, 1]
+                broker.answers[InitProducerIdRequest.api_key] = lambda request, version: InitProducerIdResponse(
+                    producer_id=7
+                )
                 broker.answers[ProduceRequest.api_key] = takes([ModelPartition() for _ in range(PARTITIONS + 1)])
             producer = new_producer(brokers, world, stage)
             await producer.start()

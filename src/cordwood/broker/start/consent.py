@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cordwood.metadata.image import MetadataImage
 from cordwood.replica.strays import MANY_STRAYS, Unknown, unexplained
@@ -13,8 +13,7 @@ from .log_dirs import CannotStart
 _NAMED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class StartConsent:
+class StartConsent(NamedTuple):
     """`cordwood up --allow-strays --accept-metadata-loss`."""
 
     # Setting aside any number of partitions that the metadata does not know.

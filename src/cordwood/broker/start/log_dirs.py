@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cordwood.config.broker import BrokerConfig
 from cordwood.log.checkpoints.formats import (
@@ -45,8 +45,7 @@ class CannotStart(Exception):
     """The node cannot start; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogDirs:
+class LogDirs(NamedTuple):
     """The node's directories, and the node id and cluster id in them."""
 
     cluster_id: str
@@ -58,8 +57,7 @@ class LogDirs:
     metadata_id: Uuid
 
 
-@dataclass(frozen=True, slots=True)
-class TakenDirectories:
+class TakenDirectories(NamedTuple):
     """Locked, checked, and not written to yet."""
 
     config: BrokerConfig
@@ -144,8 +142,7 @@ def take_directories(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
+class _Look(NamedTuple):
     meta: MetaProperties | None
     folders: tuple[Folder, ...]
     # True if it has files of Cordwood or Kafka besides `meta.properties`.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from cordwood.metadata.image import Config, ConfigResource
 from cordwood.shard.refusal import Refusal
@@ -11,8 +12,7 @@ from cordwood.wire.messages.create_topics import CreatableTopicConfigs
 MAX_PARTITIONS_PER_REQUEST = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerDefaults:
+class ControllerDefaults(NamedTuple):
     """Defaults from the node's own configuration, for topics without a setting or a dynamic default."""
 
     num_partitions: int = 1

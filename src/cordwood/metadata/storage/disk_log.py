@@ -11,7 +11,6 @@ start needs. Elections are not its concern: `quorum.member` runs the machine ove
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from cordwood.log.checkpoints.formats import (
@@ -54,8 +53,7 @@ METADATA_TOPIC_ID: Uuid = bytes(15) + b"\x01"
 _READ_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataLogConfig:
+class MetadataLogConfig(NamedTuple):
     """Kafka's names (`metadata.log.…`, `metadata.max.…`) and defaults."""
 
     segment_bytes: int = 1 << 30

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -31,8 +30,7 @@ _OPENING_BYTES = 1 << 16
 _UNFINISHED = ".part"
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotJob:
+class SnapshotJob(NamedTuple):
     """Runs in any thread; `SnapshotFiles.written` then takes note of it."""
 
     id: OffsetAndEpoch

@@ -25,8 +25,13 @@ class _Arrivals(threading.local):
     """A buffer for ciphertext to be passed to OpenSSL. It holds nothing between calls, so all connections of a thread
     share one; each thread has its own."""
 
-    def __init__(self) -> None:
-        self.buffer = memoryview(bytearray(1 << 16))
+    buffer = memoryview(b"")
+
+    def room(self) -> memoryview:
+        if not self.buffer:
+            # Not before there is a connection: many nodes never have one.
+            self.buffer = memoryview(bytearray(1 << 16))
+        return self.buffer
 
 
 _arrivals = _Arrivals()
@@ -126,7 +131,7 @@ class TlsConnection:
     # ---- callbacks of the underlying connection (Receiver)
 
     def buffer(self) -> memoryview:
-        return _arrivals.buffer
+        return _arrivals.room()
 
     def received(self, count: int) -> None:
         self._arrived.write(_arrivals.buffer[:count])
