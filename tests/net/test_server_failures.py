@@ -108,7 +108,7 @@ def test_an_answer_that_cannot_be_sent_costs_its_connection_only(
 
     run(main())
     (message,) = caplog.messages
-    assert "a response is not made of parts" in message
+    assert "a response is not a list of parts" in message
 
 
 def test_a_bad_request_closes_its_connection_with_a_line_and_no_traceback(

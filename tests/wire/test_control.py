@@ -68,5 +68,5 @@ def test_a_key_that_cannot_be_is_invalid(key: bytes | None) -> None:
 def test_a_marker_that_cannot_be_is_invalid(value: bytes | None) -> None:
     with pytest.raises(InvalidRecord):
         parse_end_txn_marker(control_key(ControlType.COMMIT), value)
-    with pytest.raises(InvalidRecord, match="no transaction marker"):
+    with pytest.raises(InvalidRecord, match="not a transaction marker"):
         parse_end_txn_marker(control_key(ControlType.LEADER_CHANGE), b"\x00\x00\x00\x00\x00\x01")
