@@ -195,10 +195,7 @@ def test_an_election_reports_its_result_and_refusals(nodes: LocalCluster, four: 
     try:
         until(lambda: len(four("topic", "describe", topic, "--under-replicated").lines) == 2)
         done = four("leader", "elect", topic, fails=1)
-        assert (
-            done.stderr
-            == f"cordwood: {topic}-1: its preferred leader, broker 2, is down; broker 1 still leads it\n"
-        )
+        assert done.stderr == f"cordwood: {topic}-1: its preferred leader, broker 2, is down; broker 1 still leads it\n"
         nodes.kill(1)
         until(lambda: len(four("topic", "describe", topic, "--unavailable").lines) == 2)
         done = four("leader", "elect", f"{topic}:0", "--unclean", "--yes", fails=1)
