@@ -44,6 +44,15 @@ def test_waiting_for_a_missing_topic_ends_after_max_block_ms() -> None:
     play(scene)
 
 
+def test_a_partition_that_is_no_number_is_refused_before_the_topic_is_known() -> None:
+    async def scene(stage: Stage) -> None:
+        async with stage.producer() as producer:
+            with pytest.raises(BadSetting, match="partition is '0'; expected an int"):
+                await producer.send("t", b"x", partition="0")  # type: ignore[arg-type]
+
+    play(scene)
+
+
 def test_a_missing_topic_is_reported_with_advice() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.producer(max_block_ms=2_000) as producer:

@@ -272,6 +272,8 @@ class Intake:
         reservation: Reservation | None,
     ) -> Delivery | Unsent:
         """Returns Unsent if the topic is unknown, or there is no room."""
+        if partition is not None and type(partition) is not int:
+            partition = _checked_partition(partition)
         target = self._targets[1].get(topic)
         if target is None or target[0] is not self._client.cluster:
             target = self._target(topic)
@@ -280,8 +282,6 @@ class Intake:
         cluster, known, partitions = target
         now_s = self._now()
         if partition is not None:
-            if type(partition) is not int:
-                partition = _checked_partition(partition)
             if not 0 <= partition < len(partitions):
                 return Unsent(topic, key, value, partition, timestamp_ms, headers)
         elif self._partitions_first:
