@@ -124,8 +124,8 @@ ROWS = (
         "start",
         "one node, empty",
         (
-            Measure("start to ready", "s", limit=0.4),
-            Measure("RSS idle", "MB", limit=45),
+            Measure("start to ready", "s", limit=0.3),
+            Measure("RSS idle", "MB", limit=42),
             Measure("CPU idle", "%", limit=1),
         ),
         start_and_idle,
