@@ -43,8 +43,9 @@ test: lint ## set up, lint, type-check, check the import rules, run all tests
 clients-three: setup ## run the tests of clients against three nodes, with three replicas of everything
 	CORDWOOD_TEST_NODES=3 $(BIN)/python -m pytest -n 2 --dist loadfile $(or $(PYTEST_ARGS),tests/foreign_clients tests/client)
 
-failovers: setup ## kill coordinators and leaders of three nodes again and again, under all client libraries
-	CORDWOOD_TEST_FAILOVERS=5 $(BIN)/python -m pytest tests/foreign_clients/test_failover.py
+failovers: setup ## kill coordinators and leaders of three nodes again and again, under all client libraries and Spark
+	CORDWOOD_TEST_FAILOVERS=5 SPARK_BROKER_KILL_ROUNDS=2 $(BIN)/python -m pytest \
+		tests/foreign_clients/test_failover.py tests/spark/sink/test_broker_kills.py
 
 chaos: setup ## real nodes under random faults and load, every history judged; SEED=… MINUTES=… KAFKA=… (a directory with its jars)
 	PYTHONPATH=tools $(BIN)/python -m chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(KAFKA),--kafka $(KAFKA)) $(CHAOS_ARGS)

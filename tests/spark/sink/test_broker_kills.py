@@ -22,8 +22,10 @@ SETTINGS: dict[str, str | int] = {
     "transaction.state.log.num.partitions": 3,
     "min.insync.replicas": 2,
 }
-# Each broker so often; all of them lead partitions of the source, the target and the internal topics.
-ROUNDS = int(os.environ.get("SPARK_BROKER_KILL_ROUNDS", "2"))
+# Each broker so often; all of them lead partitions of the source, the target and the internal topics. It takes minutes
+# on a busy machine: `make failovers` has it, and `test_failover.py` is the same in virtual time.
+ROUNDS = int(os.environ.get("SPARK_BROKER_KILL_ROUNDS", "0"))
+pytestmark = pytest.mark.skipif(not ROUNDS, reason="make failovers")
 # Which the query finishes while a broker is down.
 BATCHES_WITHOUT = 2
 
