@@ -122,7 +122,7 @@ def test_the_life_of_a_record_shows_its_outcome() -> None:
         "send 7 to topic-0:",
         "    0.000000  node 1 leads epoch 0; in sync (1, 2, 3), eligible ()",
         "    0.500000  producer-0 sends it with acks=-1: 1 records",
-        "    0.700000  producer-0 is told acknowledged at 4",
+        "    0.700000  producer-0 gets acknowledged at 4",
         "    1.000000  node 2 leads epoch 1; in sync (2, 3), eligible ()",
         "    9.000000  it is not in the log, which ends at 4",
     ]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -176,7 +177,18 @@ def test_damaged_messages_cost_only_their_own_rows_in_each_room(message: Any, da
         assert [row for row, _ in bad] == [1]
     else:
         assert bad == []
-        assert keyed(rows[1]) == expected(found)
+        doubtful = maps_with_unknown_fields(found)
+        read, wanted = keyed(rows[1]), expected(found)
+        assert [read[name] for name in read if name not in doubtful] == [
+            wanted[name] for name in read if name not in doubtful
+        ]
+
+
+def maps_with_unknown_fields(message: Any) -> set[str]:
+    """The library passes over a map's entry with a field that it does not know; Java's takes it, as we do."""
+    others = UnknownFieldSet(message)
+    unknown = {others[index].field_number for index in range(len(others))}
+    return {name for name in ("counts", "by_number") if All.DESCRIPTOR.fields_by_name[name].number in unknown}
 
 
 def keyed(row: dict[str, Any]) -> dict[str, Any]:
