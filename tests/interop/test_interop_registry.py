@@ -9,7 +9,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from cordwood.registry import RegistryClient
+import pytest
+
+from cordwood.registry import RegistryClient, RegistryRefused
 from tests.interop.mixed_cluster import StartCluster
 
 SUBJECTS = 5
@@ -51,8 +53,11 @@ def test_registries_over_kafka_fence_each_other_and_outlive_each_other(start_clu
                 ids.setdefault(number, set()).add(each.client.register("orders-value", schema(number)).id)
         assert all(len(found) == 1 for found in ids.values())
 
-        # The writer stands still; when it wakes up it is a writer no more.
+        # The writer stands still: a write that is forwarded to it ends in time, and the next one is taken over. When it
+        # wakes up it is a writer no more.
         first.send(signal.SIGSTOP)
+        with pytest.raises(RegistryRefused, match="no registry took it"):
+            second.client.register("orders-value", schema(SUBJECTS))
         later = second.client.register("orders-value", schema(SUBJECTS))
         first.send(signal.SIGCONT)
         last = first.client.register("orders-value", schema(SUBJECTS + 1))
