@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 
 from tests.cli.cli_runner import until
 
@@ -26,8 +26,19 @@ def member(bootstrap: str, group: str, topic: str, protocol: Protocol = "classic
     )
     try:
         consumer.subscribe([topic])
-        # Nothing can be fetched before it is assigned, so these polls take no record away.
-        until(lambda: consumer.poll(0) is None and bool(consumer.assignment()))
+        until(lambda: _is_assigned(consumer))
         yield consumer
     finally:
         consumer.close()
+
+
+def _is_assigned(consumer: Consumer) -> bool:
+    message = consumer.poll(0)
+    if message is not None and message.error() is None:
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        assert topic is not None
+        assert partition is not None
+        assert offset is not None
+        # It was assigned, and has fetched, within this call: the record is for the test.
+        consumer.seek(TopicPartition(topic, partition, offset))
+    return bool(consumer.assignment())

@@ -1,6 +1,8 @@
 """`cordwood leader`: electing leaders of partitions."""
 
-from collections.abc import Collection
+import asyncio
+import time
+from collections.abc import Collection, Mapping
 from typing import Annotated
 
 import typer
@@ -12,9 +14,12 @@ from cordwood.cli.terminal.output import counted, note, print_json, print_table
 from cordwood.cli.topics.partition_choice import chosen_partitions, parse_partition_choices
 from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.partitions import ElectionType
-from cordwood.client.cluster import PartitionInfo, TopicPartition
+from cordwood.client.cluster import PartitionInfo, Topic, TopicPartition
 from cordwood.client.errors import BrokerError, ClientError
 from cordwood.wire.errors import ErrorCode
+
+_PATIENCE_S = 5.0
+_POLL_S = 0.02
 
 app = typer.Typer(help="Elect leaders of partitions.", no_args_is_help=True, add_completion=False)
 
@@ -61,6 +66,7 @@ def elect(
     async def work(admin: Admin) -> tuple[list[tuple[TopicPartition, int]], list[ClientError]]:
         election = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
         failed: dict[TopicPartition, BrokerError] = {}
+        before = await admin.client.topics({each.topic for each in partitions or ()})
         try:
             elected = await admin.elect_leaders(partitions, election=election)
         except BrokerError as error:
@@ -69,7 +75,7 @@ def elect(
             # Report the others even if some failed.
             elected = [partition for partition, outcome in error.outcomes.items() if outcome is None]
             failed = {partition: outcome for partition, outcome in error.outcomes.items() if outcome is not None}
-        known = await admin.client.topics({each.topic for each in (*elected, *failed)})
+        known = await topics_once_elected(admin, elected, {each.topic for each in failed}, before)
         leaders = [(each, known[each.topic].partitions[each.partition].leader) for each in elected]
         # Don't use Metadata, which may still name a broker that failed a moment ago.
         live = {broker.id for broker in (await admin.describe_cluster()).brokers}
@@ -88,6 +94,28 @@ def elect(
     elif not failures:
         note("every partition has a leader" if unclean else "every partition is led by its preferred leader")
     end_with(failures)
+
+
+async def topics_once_elected(
+    admin: Admin, elected: Collection[TopicPartition], others: Collection[str], before: Mapping[str, Topic]
+) -> dict[str, Topic]:
+    """Topics with the leaders that were elected: a broker may answer before it has applied the election itself."""
+    deadline_s = time.monotonic() + _PATIENCE_S
+    while True:
+        known = await admin.client.topics({*others, *(each.topic for each in elected)})
+        changes = [(_partition_of(before, each), _partition_of(known, each)) for each in elected]
+        is_applied = all(
+            now is not None and now.leader >= 0 and (was is None or now.leader_epoch > was.leader_epoch)
+            for was, now in changes
+        )
+        if is_applied or time.monotonic() >= deadline_s:
+            return known
+        await asyncio.sleep(_POLL_S)
+
+
+def _partition_of(topics: Mapping[str, Topic], partition: TopicPartition) -> PartitionInfo | None:
+    topic = topics.get(partition.topic)
+    return None if topic is None else topic.partitions[partition.partition]
 
 
 def _explained(
