@@ -328,11 +328,12 @@ class Node:
 
     # Stopping
 
-    async def stop(self) -> None:
-        """Finishes requests in progress, flushes, and writes the files that make the next start fast."""
+    async def stop(self, *, hands_over: bool = True) -> None:
+        """Finishes requests in progress, flushes, and writes the files that make the next start fast. Without
+        `hands_over` other brokers aren't waited for to take over leadership: they stop, too."""
         broker_role, controller_role = self.broker_role, self.controller_role
         if broker_role is not None:
-            await broker_role.stop_serving()
+            await broker_role.stop_serving(hands_over=hands_over)
             await broker_role.finish()
         await self._upkeep.stop()
         if controller_role is not None:

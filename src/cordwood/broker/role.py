@@ -159,9 +159,10 @@ class BrokerRole:
 
     # Stopping, in this order
 
-    async def stop_serving(self) -> None:
+    async def stop_serving(self, *, hands_over: bool = True) -> None:
         """Finishes requests in progress, after other brokers have taken over leadership."""
-        await self._lifecycle.shut_down()
+        if hands_over:
+            await self._lifecycle.shut_down()
         stopping = asyncio.get_running_loop().create_task(self.listening.server.stop(STOP_GRACE_S))
         # Once no request can start, waiting fetches will get no more data.
         await asyncio.sleep(0)

@@ -28,7 +28,7 @@ from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import TlsError
 
-from .supervisor import STOP_TIMEOUT_S, Report
+from .supervisor import STOP_TIMEOUT_S, STOP_TOGETHER, Report
 
 T = TypeVar("T")
 
@@ -81,14 +81,22 @@ async def _serve(
     accompany: Callable[[Node], Awaitable[Sequence[Companion]]] | None,
 ) -> int:
     stopped = asyncio.Event()
+    hands_over = True
     loop = asyncio.get_running_loop()
+
+    def stop_together() -> None:
+        nonlocal hands_over
+        hands_over = False
+        stopped.set()
+
     loop.add_signal_handler(signal.SIGTERM, stopped.set)
+    loop.add_signal_handler(STOP_TOGETHER, stop_together)
 
     def orphaned() -> None:
         loop.remove_reader(supervisor)
         # No supervisor is left to kill it if it did not stop.
         signal.alarm(int(STOP_TIMEOUT_S))
-        stopped.set()
+        stop_together()
 
     loop.add_reader(supervisor, orphaned)
     watcher = None if watch is None else await watch()
@@ -120,7 +128,7 @@ async def _serve(
     finally:
         for companion in companions or ():
             await companion.stop()
-        await node.stop()
+        await node.stop(hands_over=hands_over)
     return 0 if node.failure is None else 1
 
 

@@ -30,6 +30,9 @@ _LONGEST_RESTART_DELAY_S = 30.0
 _STEADY_S = 60.0
 # How long a controlled shutdown may take before the process is killed.
 STOP_TIMEOUT_S = 20.0
+# Sent to nodes that stop together. With SIGTERM, which is for one of them, each would ask the controllers to move its
+# leaders, and the last one would wait for a quorum that has left.
+STOP_TOGETHER = signal.SIGUSR1
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -124,12 +127,12 @@ class Supervisor:
             self._selector.unregister(on_readable[0])
 
     def stop(self) -> None:
-        """Sends SIGTERM, stage by stage; kills children that have not ended after `STOP_TIMEOUT_S`."""
+        """Ends all children, stage by stage; kills those that have not ended after `STOP_TIMEOUT_S`."""
         for child in self._children.values():
             child.restart_at = None
         for stage in sorted({child.program.stage for child in self._children.values()}):
             names = [name for name, child in self._children.items() if child.program.stage == stage]
-            self.stop_children(names)
+            self._end(names, STOP_TOGETHER)
 
     # Single children
 
